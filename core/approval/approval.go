@@ -1,0 +1,29 @@
+// Package approval owns questions to the owner and their answers: an id names one
+// question for ever, and the first answer to it holds. It never decides what an
+// answer permits.
+package approval
+
+import "gurtos/core/budget"
+
+// Approval is one question and, once given, its answer.
+type Approval struct {
+	ID        string       `json:"id"`   // <task id>.task.<key>, <task id>.budget.<action>, <task id>.tool.<call key>.ask.<hash>, <task id>.upload.<host>
+	Task      string       `json:"task"` // the task that asked
+	Question  string       `json:"question"`
+	CostCents budget.Cents `json:"costCents"` // 0 when it is not about money
+	Payee     string       `json:"payee,omitempty"`
+	Purpose   string       `json:"purpose,omitempty"`
+	State     State        `json:"state"`
+	By        string       `json:"by,omitempty"` // who answered
+	Reason    string       `json:"reason,omitempty"`
+}
+
+// State says whether a question was answered and how.
+type State string
+
+// The states of an approval; the last two never change.
+const (
+	Pending  State = "pending"
+	Approved State = "approved"
+	Denied   State = "denied"
+)
