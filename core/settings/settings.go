@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+
+	"gurtos/core/durable"
 )
 
 // version of settings.json that this build writes; it reads all up to it.
@@ -21,14 +22,10 @@ type Invalid struct{ Field, Sentence string }
 
 func (e *Invalid) Error() string { return e.Field + ": " + e.Sentence }
 
-// Replace puts a whole file in a path's place so that a power cut leaves either
-// the old one or the new one.
-type Replace func(path string, data []byte, mode fs.FileMode) error
-
 // Settings is the box's settings and their file.
 type Settings struct {
-	path    string
-	replace Replace
+	path string
+	disk durable.FS
 
 	mu     sync.Mutex
 	values Values // guarded by mu
@@ -40,9 +37,9 @@ type file struct {
 }
 
 // Open reads the file, which may be missing on a new box.
-func Open(path string, replace Replace) (*Settings, error) {
-	s := &Settings{path: path, replace: replace, values: Defaults()}
-	b, err := os.ReadFile(path)
+func Open(disk durable.FS, path string) (*Settings, error) {
+	s := &Settings{path: path, disk: disk, values: Defaults()}
+	b, err := durable.ReadFile(disk, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -105,7 +102,7 @@ func (s *Settings) Change(to map[string]json.RawMessage) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.replace(s.path, append(b, '\n'), 0o600); err != nil {
+	if err := durable.Replace(s.disk, s.path, append(b, '\n'), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the settings: %w", err)
 	}
 	s.values = next

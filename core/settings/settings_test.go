@@ -9,13 +9,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-)
 
-func write(path string, b []byte, mode fs.FileMode) error { return os.WriteFile(path, b, mode) }
+	"golang.org/x/sys/unix"
+
+	"gurtos/core/durable"
+)
 
 func open(t testing.TB, path string) *Settings {
 	t.Helper()
-	s, err := Open(path, write)
+	s, err := Open(durable.Disk, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,13 +105,21 @@ func TestChange(t *testing.T) {
 	}
 }
 
+type fullDisk struct{ durable.FS }
+
+func (fullDisk) Open(name string, flag int, perm fs.FileMode) (durable.File, error) {
+	if flag&os.O_CREATE != 0 {
+		return nil, unix.ENOSPC
+	}
+	return durable.Disk.Open(name, flag, perm)
+}
+
 func TestFailedWriteChangesNothing(t *testing.T) {
-	full := errors.New("disk full")
-	s, err := Open(filepath.Join(t.TempDir(), "s"), func(string, []byte, fs.FileMode) error { return full })
+	s, err := Open(fullDisk{durable.Disk}, filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Change(map[string]json.RawMessage{"keepDays": json.RawMessage("9")}); !errors.Is(err, full) {
+	if _, err := s.Change(map[string]json.RawMessage{"keepDays": json.RawMessage("9")}); !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
 	if s.Values().KeepDays != 30 {
@@ -129,7 +139,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.in), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path, write); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Open(durable.Disk, path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.in, err)
 		}
 		if b, _ := os.ReadFile(path); string(b) != c.in {
