@@ -64,5 +64,18 @@ type Event struct {
 
 	Track string `json:"track,omitempty"`
 
+	// Clock is by how many milliseconds the wall clock was stepped between the line
+	// before and this one, absent for none. At follows the step; Days doesn't.
+	Clock int64 `json:"clock,omitempty"`
+
+	// Extra holds the fields that this build doesn't know, as they were read.
+	Extra []Field `json:"-"`
+
 	Prev string `json:"prev"` // hex SHA-256 of the line before, without its newline; "" on line 1
+}
+
+// Field is a field of a line that this build doesn't know.
+type Field struct {
+	Name  string
+	Value json.RawMessage
 }
