@@ -1,0 +1,167 @@
+package layers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// State of a layer. It only goes forward.
+type State string
+
+const (
+	Open    State = "open"    // takes changes
+	Sealed  State = "sealed"  // on disk and never changed again
+	Applied State = "applied" // folded into its base
+	Dropped State = "dropped" // to be deleted, or being deleted
+)
+
+var (
+	ErrInUse     = errors.New("in use")            // another holder has the layer
+	ErrNotOpen   = errors.New("takes no changes")  // a sealed layer can't be an upper one
+	ErrNotSealed = errors.New("can't be read yet") // an open layer can't be a lower one
+	ErrGone      = errors.New("deleted")           // the layer's files are not there any more
+)
+
+// formatVersion of meta. A newer one is refused.
+const formatVersion = 1
+
+// meta is a layer's meta file, replaced as a whole.
+type meta struct {
+	Version int   `json:"version"`
+	State   State `json:"state"`
+}
+
+// Create makes an empty open layer at dir, whose parent must exist. A cut leaves
+// either the whole layer or nothing but dir+"~new", which the next Create removes.
+func Create(dir string) error {
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("layer %s: %w", dir, os.ErrExist)
+	}
+	tmp := dir + "~new"
+	if err := os.RemoveAll(tmp); err != nil {
+		return fmt.Errorf("layer %s: removing what a cut left: %w", dir, err)
+	}
+	if err := fill(tmp); err != nil {
+		os.RemoveAll(tmp)
+		return fmt.Errorf("layer %s: %w", dir, err)
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		os.RemoveAll(tmp)
+		return fmt.Errorf("layer %s: %w", dir, err)
+	}
+	return syncPath(filepath.Dir(dir))
+}
+
+func fill(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range []struct {
+		name string
+		mode os.FileMode
+		uid  int
+	}{{"upper", 0o755, Canonical}, {"empty", 0o755, Canonical}, {"work", 0o700, 0}} {
+		p := filepath.Join(dir, d.name)
+		if err := os.Mkdir(p, d.mode); err != nil {
+			return err
+		}
+		if err := os.Chmod(p, d.mode); err != nil { // whatever the umask
+			return err
+		}
+		if err := os.Chown(p, d.uid, d.uid); err != nil {
+			return err
+		}
+		if err := syncPath(p); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600); err != nil {
+		return err
+	}
+	d, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return writeMeta(d, meta{Version: formatVersion, State: Open})
+}
+
+func readMeta(dir *os.File) (meta, error) {
+	var m meta
+	fd, err := unix.Openat(int(dir.Fd()), "meta", unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return m, fmt.Errorf("meta: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "meta")
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return m, fmt.Errorf("meta: %w", err)
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("meta: %w", err)
+	}
+	if m.Version > formatVersion {
+		return m, fmt.Errorf("has format %d, this build knows %d at most; start the newer build", m.Version, formatVersion)
+	}
+	switch m.State {
+	case Open, Sealed, Applied, Dropped:
+		return m, nil
+	}
+	return m, fmt.Errorf("meta: unknown state %q", m.State)
+}
+
+// writeMeta replaces the file: written aside, synced, renamed, folder synced.
+func writeMeta(dir *os.File, m meta) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Openat(int(dir.Fd()), "meta~new", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("meta: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "meta~new")
+	_, err = f.Write(append(b, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = unix.Renameat(int(dir.Fd()), "meta~new", int(dir.Fd()), "meta")
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("writing meta: %w", err)
+	}
+	return nil
+}
+
+// syncDir syncs the entries of a folder, which may be opened with O_PATH.
+func syncDir(dir *os.File) error {
+	d, err := openDirAt(dir, ".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+func syncPath(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,379 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// MaxLowers is the most layers that a view may stack over its base. The kernel's
+// own limit is 500 (OVL_MAX_STACK).
+const MaxLowers = 400
+
+// A Mounter makes overlay mounts out of views. It owns one OS thread in a mount
+// namespace of its own that holds an empty tmpfs and, only while a view is being
+// built, the view's layers at short paths. So no path of the host gets into
+// mountinfo, and nothing that the Mounter did pins a file system of the host.
+type Mounter struct {
+	work chan func()
+	done chan struct{}
+
+	mu    sync.Mutex // guards what follows
+	users map[int]*os.File
+}
+
+// NewMounter starts the thread. Close ends it.
+func NewMounter() (*Mounter, error) {
+	m := &Mounter{work: make(chan func()), done: make(chan struct{}), users: map[int]*os.File{}}
+	up := make(chan error)
+	go func() {
+		defer close(m.done)
+		runtime.LockOSThread() // never unlocked: the thread dies with the goroutine, and its namespace with it
+		err := enterEmptyNamespace()
+		up <- err
+		if err != nil {
+			return
+		}
+		for f := range m.work {
+			f()
+		}
+	}()
+	if err := <-up; err != nil {
+		return nil, fmt.Errorf("making the namespace in which layers are mounted: %w", err)
+	}
+	return m, nil
+}
+
+// Close ends the thread and frees the cached namespaces. Mounts that were handed
+// out stay.
+func (m *Mounter) Close() error {
+	close(m.work)
+	<-m.done
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.users {
+		f.Close()
+	}
+	m.users = map[int]*os.File{}
+	return nil
+}
+
+// enterEmptyNamespace gives the thread a mount namespace whose root is an empty
+// tmpfs and that holds nothing else.
+func enterEmptyNamespace() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	// Any folder that every Linux has will do as the place for the new root.
+	if err := unix.Mount("layers", "/proc", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700,size=64k"); err != nil {
+		return fmt.Errorf("mounting a tmpfs: %w", err)
+	}
+	if err := unix.Chdir("/proc"); err != nil {
+		return fmt.Errorf("entering the tmpfs: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("letting go of the host's mounts: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return fmt.Errorf("entering the new root: %w", err)
+	}
+	return unix.Mkdir("/v", 0o700)
+}
+
+// Userns gives the user namespace of a slot: it maps root to root and Canonical
+// to UID(slot). The Mounter keeps and closes it.
+func (m *Mounter) Userns(slot int) (*os.File, error) {
+	if slot < 0 || slot >= Slots {
+		return nil, fmt.Errorf("slot %d: slots are 0 to %d", slot, Slots-1)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.users[slot]; f != nil {
+		return f, nil
+	}
+	f, err := NewUserns(IDMap{0, 0}, IDMap{Canonical, UID(slot)})
+	if err != nil {
+		return nil, fmt.Errorf("slot %d: %w", slot, err)
+	}
+	m.users[slot] = f
+	return f, nil
+}
+
+// A Mount is a mounted view. As long as it is not closed, its upper layer is
+// locked against a second user and its lower layers against removal.
+type Mount struct {
+	File *os.File // the detached mount, opened with O_PATH; to be put in place with move_mount
+
+	upper *os.File // upper folder, nil for a read-only view
+	holds []*hold
+	once  sync.Once
+}
+
+// Mount builds the view's overlay with the nosuid and nodev flags. With a user
+// namespace every layer is mapped through it; with nil the files show as they
+// are on disk. The view is read-only when it has no Layer.
+//
+// The File may be closed as soon as it was moved. Close is for when nothing uses
+// the mount any more.
+func (m *Mounter) Mount(v View, userns *os.File) (*Mount, error) {
+	mt := &Mount{}
+	if err := m.mount(mt, v, userns); err != nil {
+		mt.Close()
+		return nil, err
+	}
+	return mt, nil
+}
+
+func (m *Mounter) mount(mt *Mount, v View, userns *os.File) error {
+	if len(v.Lowers) > MaxLowers {
+		return fmt.Errorf("a view of %d layers: at most %d can be stacked", len(v.Lowers), MaxLowers)
+	}
+	var clones []int
+	defer func() {
+		for _, fd := range clones {
+			unix.Close(fd)
+		}
+	}()
+	dev := uint64(0)
+	clone := func(dir *os.File, name string) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if dev != 0 && st.Dev != dev {
+			return fmt.Errorf("%s is on another file system than the layers above it", name)
+		}
+		dev = st.Dev
+		fd, err := cloneMount(dir, userns)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		clones = append(clones, fd)
+		return nil
+	}
+
+	if v.Layer != "" {
+		h, err := holdLayer(v.Layer, true)
+		if err != nil {
+			return err
+		}
+		mt.holds = append(mt.holds, h)
+		if h.state() != Open {
+			return fmt.Errorf("layer %s is %s: %w", v.Layer, h.state(), ErrNotOpen)
+		}
+		if mt.upper, err = openDirAt(h.dir, "upper"); err != nil {
+			return fmt.Errorf("layer %s: %w", v.Layer, err)
+		}
+		if err := clone(h.dir, v.Layer); err != nil {
+			return err
+		}
+	}
+	lowest := ""
+	for _, l := range v.Lowers {
+		h, err := holdLayer(l, false)
+		if err != nil {
+			return err
+		}
+		mt.holds = append(mt.holds, h)
+		if h.state() != Sealed {
+			return fmt.Errorf("layer %s is %s: %w", l, h.state(), ErrNotSealed)
+		}
+		upper, err := openDirAt(h.dir, "upper")
+		if err != nil {
+			return fmt.Errorf("layer %s: %w", l, err)
+		}
+		err = clone(upper, l)
+		upper.Close()
+		if err != nil {
+			return err
+		}
+		lowest = l
+	}
+	if v.Base != "" {
+		h, err := holdBase(v.Base)
+		if err != nil {
+			return err
+		}
+		mt.holds = append(mt.holds, h)
+		if err := clone(h.dir, v.Base); err != nil {
+			return err
+		}
+	} else {
+		// Every layer carries an empty folder that can stand for an empty base,
+		// so that all of a view is on one file system (overlayfs would else give
+		// files and folders different device numbers).
+		if lowest == "" {
+			lowest = v.Layer
+		}
+		if lowest == "" {
+			return errors.New("a view of nothing: neither base nor layers")
+		}
+		empty, err := openDir(filepath.Join(lowest, "empty"))
+		if err != nil {
+			return fmt.Errorf("layer %s: %w", lowest, err)
+		}
+		err = clone(empty, lowest)
+		empty.Close()
+		if err != nil {
+			return err
+		}
+	}
+
+	if v.Layer == "" && len(clones) == 1 {
+		// overlayfs wants two lower folders where there is no upper one; a base
+		// holds no whiteouts, so it can be seen as it is.
+		fd := clones[0]
+		clones = nil
+		mt.File = os.NewFile(uintptr(fd), "view")
+		return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
+			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	}
+	fd, err := m.overlay(clones, v.Layer != "")
+	if err != nil {
+		return fmt.Errorf("mounting a view of %d layers: %w", len(v.Lowers), err)
+	}
+	mt.File = os.NewFile(uintptr(fd), "view")
+	return nil
+}
+
+// overlay merges the mounts, newest first. When writable is set the first one is
+// a layer's folder with upper and work in it.
+func (m *Mounter) overlay(clones []int, writable bool) (fd int, err error) {
+	ready := make(chan struct{})
+	m.work <- func() {
+		defer close(ready)
+		fd, err = buildOverlay(clones, writable)
+	}
+	<-ready
+	return fd, err
+}
+
+// buildOverlay runs on the Mounter's thread. The layers must be attached when
+// the overlay is created: kernels before 6.15 refuse detached ones. The overlay
+// clones the mounts for itself, so they can go right after.
+func buildOverlay(clones []int, writable bool) (int, error) {
+	if err := unix.Mount("layers", "/v", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700,size=4m"); err != nil {
+		return -1, fmt.Errorf("mounting the layers' tmpfs: %w", err)
+	}
+	defer unix.Unmount("/v", unix.MNT_DETACH) // takes the layers with it
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("fsopen: %w", err)
+	}
+	defer unix.Close(fs)
+	set := func(key, value string) error {
+		if err := unix.FsconfigSetString(fs, key, value); err != nil {
+			return fmt.Errorf("%s: %w%s", key, err, contextLog(fs))
+		}
+		return nil
+	}
+	for i, fd := range clones {
+		at := "/v/" + strconv.Itoa(i)
+		if err := unix.Mkdir(at, 0o700); err != nil {
+			return -1, fmt.Errorf("%s: %w", at, err)
+		}
+		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return -1, fmt.Errorf("attaching layer %d: %w", i, err)
+		}
+		if writable && i == 0 {
+			continue
+		}
+		if err := set("lowerdir+", at); err != nil {
+			return -1, err
+		}
+	}
+	opts := [][2]string{{"redirect_dir", "on"}, {"metacopy", "off"}, {"index", "off"}, {"xino", "off"}}
+	attr := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	if writable {
+		opts = append(opts, [2]string{"upperdir", "/v/0/upper"}, [2]string{"workdir", "/v/0/work"})
+	} else {
+		opts[0][1] = "nofollow" // sealed layers hold no redirect; were one there, it must not be believed
+		attr |= unix.MOUNT_ATTR_RDONLY
+	}
+	for _, o := range opts {
+		if err := set(o[0], o[1]); err != nil {
+			return -1, err
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, fmt.Errorf("overlay: %w%s", err, contextLog(fs))
+	}
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attr)
+	if err != nil {
+		return -1, fmt.Errorf("fsmount: %w%s", err, contextLog(fs))
+	}
+	return fd, nil
+}
+
+// contextLog reads what the kernel said about a mount that it refused.
+func contextLog(fs int) string {
+	var all []string
+	b := make([]byte, 1024)
+	for {
+		n, err := unix.Read(fs, b)
+		if err != nil || n <= 0 {
+			break
+		}
+		all = append(all, strings.TrimSpace(string(b[:n])))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(all, "; ") + ")"
+}
+
+// cloneMount gives a detached mount of the folder alone, without what is mounted
+// in it, mapped through the user namespace if there is one.
+func cloneMount(dir, userns *os.File) (int, error) {
+	fd, err := unix.OpenTree(int(dir.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return -1, fmt.Errorf("open_tree: %w", err)
+	}
+	if userns == nil {
+		return fd, nil
+	}
+	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(userns.Fd())})
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("mapping ids: %w", err)
+	}
+	return fd, nil
+}
+
+// Sync writes what the layer holds to disk.
+func (mt *Mount) Sync() error {
+	if mt.upper == nil {
+		return nil
+	}
+	return unix.Syncfs(int(mt.upper.Fd()))
+}
+
+// Close frees the locks of the layers and the mount, if it was not moved.
+func (mt *Mount) Close() error {
+	mt.once.Do(func() {
+		if mt.File != nil {
+			mt.File.Close()
+		}
+		if mt.upper != nil {
+			mt.upper.Close()
+		}
+		for _, h := range mt.holds {
+			h.release()
+		}
+	})
+	return nil
+}
