@@ -1,0 +1,144 @@
+package leak
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// values that the spellings must be found of: plain words, what URL and JSON
+// escape, and what needs more than one byte a character.
+var values = []string{"sk_live_4242abcd", `a b&c="d"/e\f+g`, "pass wörd-ключ", "key😀with😀astral", "0123456789abcdef", `back\\slashes\`, "<script>&amp;"}
+
+func spelled(t testing.TB, v string) map[string]string {
+	quote := func(s string) string {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	all := &strings.Builder{}
+	pct := &strings.Builder{}
+	for _, c := range []byte(v) {
+		fmt.Fprintf(pct, "%%%02x", c)
+	}
+	for _, r := range v {
+		if r > 0xffff {
+			fmt.Fprintf(all, `\u%04x\u%04X`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+		} else {
+			fmt.Fprintf(all, `\u%04x`, r)
+		}
+	}
+	m := map[string]string{
+		"plain":            v,
+		"query":            url.QueryEscape(v),
+		"path":             url.PathEscape(v),
+		"query twice":      url.QueryEscape(url.QueryEscape(v)),
+		"all percent":      pct.String(),
+		"JSON":             quote(v),
+		"JSON in JSON":     quote(quote(v)),
+		"JSON three times": quote(quote(quote(v))),
+		"slash escaped":    strings.ReplaceAll(quote(v), "/", `\/`),
+		"all \\u":          all.String(),
+		"hex":              hex.EncodeToString([]byte(v)),
+		"HEX":              strings.ToUpper(hex.EncodeToString([]byte(v))),
+		"query of JSON":    url.QueryEscape(quote(v)),
+	}
+	for pre := range 3 {
+		for post := range 3 {
+			s := []byte(strings.Repeat("x", pre) + v + strings.Repeat("y", post))
+			for name, enc := range map[string]*base64.Encoding{"std": base64.StdEncoding, "url": base64.URLEncoding, "raw": base64.RawStdEncoding} {
+				m[fmt.Sprintf("base64 %s %d %d", name, pre, post)] = enc.EncodeToString(s)
+			}
+			m[fmt.Sprintf("base64 in a query %d %d", pre, post)] = url.QueryEscape(base64.StdEncoding.EncodeToString(s))
+		}
+	}
+	return m
+}
+
+func TestEverySpellingIsFound(t *testing.T) {
+	for _, v := range values {
+		set := NewSet(Secret{"KEY", v})
+		for name, s := range spelled(t, v) {
+			if name == "query of JSON" && strings.ContainsAny(v, `"\<>&`) {
+				continue // an escape of an escape: each character stands for part of another
+			}
+			for _, text := range []string{s, "before " + s + " after", "%" + s + "\\"} {
+				if !set.In(text) {
+					t.Errorf("%q %s is not found in %q", v, name, text)
+				}
+			}
+			if got := set.Replace("a." + s + ".z"); !strings.HasPrefix(got, "a.") || !strings.HasSuffix(got, ".z") || !strings.Contains(got, "[KEY]") {
+				t.Errorf("%q %s: %q", v, name, got)
+			}
+		}
+	}
+}
+
+func TestOrdinaryTextIsLeftAlone(t *testing.T) {
+	set := NewSet(Secret{"KEY", "sk_live_4242abcd"}, Secret{"PIN", "on"}, Secret{"EMPTY", ""})
+	for _, s := range []string{"", "sk_live_4242abc", "sk_live_4242 abcd", "common", "on_", "onß", "%73k_", `\u0073k`, `\`, "%", "%2", "%25", `\u00`} {
+		if got := set.Replace(s); got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	}
+	if got := set.Replace("turn on, (on) on"); got != "turn [PIN], ([PIN]) [PIN]" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestLongestFirst(t *testing.T) {
+	set := NewSet(Secret{"A", "abcdefgh"}, Secret{"B", "abcdefghijkl"})
+	if got := set.Replace("abcdefghijkl abcdefgh"); got != "[B] [A]" {
+		t.Error(got)
+	}
+}
+
+func TestReplaceJSON(t *testing.T) {
+	set := NewSet(Secret{"KEY", "sk_live_4242"}, Secret{"NUM", "1234567890"})
+	for _, c := range []struct{ in, want string }{
+		{`{"a": "x sk_live_4242 y" , "b":[1, 2.0]}`, `{"a": "x [KEY] y" , "b":[1, 2.0]}`},
+		{`{"sk_live_4242":1}`, `{"[KEY]":1}`},
+		{`{"a":"sk_l\u0069ve\u005f4242"}`, `{"a":"[KEY]"}`},
+		{`{"a":1234567890}`, `{"a":"[NUM]"}`},
+		{`{"a":-1234567890.5}`, `{"a":"-[NUM].5"}`},
+		{`{"a":"{\"b\":\"sk_live_4242\"}"}`, `{"a":"{\"b\":\"[KEY]\"}"}`},
+		{`{"a" : "nothing\u0020here"}`, `{"a" : "nothing\u0020here"}`},
+	} {
+		got := set.ReplaceJSON(json.RawMessage(c.in))
+		if string(got) != c.want || !json.Valid(got) {
+			t.Errorf("%s: %s, want %s", c.in, got, c.want)
+		}
+	}
+}
+
+func FuzzReplace(f *testing.F) {
+	f.Add("sk_live_4242abcd", `{"a":"sk_live"}`)
+	f.Add(`a"b\c/d e`, `%5c`)
+	f.Fuzz(func(t *testing.T, value, text string) {
+		set := NewSet(Secret{"K", value})
+		set.Replace(text)
+		set.ReplaceJSON(json.RawMessage(text))
+		if len(value) >= 64 && !set.In(text+value) {
+			t.Fatal("not found behind other text")
+		}
+	})
+}
+
+func BenchmarkReplaceMegabyte(b *testing.B) {
+	var secrets []Secret
+	for i := range 20 {
+		secrets = append(secrets, Secret{fmt.Sprint("K", i), fmt.Sprintf("%d_secret_value_%d", i, i*7919)})
+	}
+	set := NewSet(secrets...)
+	text := strings.Repeat("The quick brown fox 0123456789abcdef jumps.\n", 1<<20/44)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		set.Replace(text)
+	}
+}
