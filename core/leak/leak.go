@@ -235,7 +235,11 @@ func matchEscaped(text string, i int, value string) int {
 		if i >= len(text) {
 			return 0
 		}
-		if value[j] == '\\' && text[i] == '\\' && backslashed(text[i:], '\\') == 0 {
+		if value[j] == '\\' && text[i] == '\\' {
+			if size := backslashed(text[i:], '\\'); size > 0 {
+				i, j = i+size, j+1
+				continue
+			}
 			// JSON doubles backslashes, JSON inside JSON again: runs match runs.
 			v, t := run(value[j:]), run(text[i:])
 			if t < v {
