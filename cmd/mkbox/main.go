@@ -1,0 +1,125 @@
+// Command mkbox builds GurtOS, boots it in QEMU and runs its tests. The Makefile names its verbs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gurtos/image/build"
+	"gurtos/image/deps"
+	"gurtos/image/step"
+)
+
+// verb is one thing mkbox does.
+type verb struct {
+	name, short string
+	run         func(ctx context.Context, m *maker, args []string) error
+}
+
+// maker is what verbs share.
+type maker struct {
+	root string
+	show *step.Show
+	*build.Build
+}
+
+var verbs = []verb{
+	{"build", "static programs into bin/ and the file system that tasks see", doBuild},
+	{"deps", "what this machine needs installed, and why", doDeps},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		tell(err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	for _, v := range verbs {
+		if len(args) > 0 && args[0] == v.name {
+			root, err := tree()
+			if err != nil {
+				return err
+			}
+			_, err = unix.IoctlGetTermios(int(os.Stdout.Fd()), unix.TCGETS)
+			return v.run(ctx, &maker{root: root, show: step.NewShow(os.Stdout, err == nil)}, args[1:])
+		}
+	}
+	fmt.Fprintln(os.Stderr, "usage: mkbox VERB")
+	for _, v := range verbs {
+		fmt.Fprintf(os.Stderr, "  %-8s %s\n", v.name, v.short)
+	}
+	return errors.New("no such verb")
+}
+
+// tree finds the source tree: the folder above bin/mkbox, or the one we are in.
+func tree() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range []string{here, filepath.Dir(filepath.Dir(self))} {
+		if _, err := os.Stat(filepath.Join(dir, "cmd", "mkbox")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("run mkbox in the source tree")
+}
+
+// tell prints an error, and of a failed step the end of its log.
+func tell(err error) {
+	fmt.Fprintln(os.Stderr, "mkbox:", err)
+	var f *step.Failed
+	if errors.As(err, &f) {
+		for _, line := range f.Tail(20) {
+			fmt.Fprintln(os.Stderr, "  |", line)
+		}
+	}
+}
+
+// ready installs what the uses need and looks at the source tree.
+func (m *maker) ready(ctx context.Context, debug bool, uses ...deps.Use) error {
+	if err := deps.Ensure(ctx, os.Stdout, os.Stdout, uses...); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("building file systems with files of root, and running boxd, need root: run this as root")
+	}
+	b, err := build.Open(ctx, m.root, debug, m.show)
+	m.Build = b
+	return err
+}
+
+func doBuild(ctx context.Context, m *maker, args []string) error {
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := m.ready(ctx, false, deps.Build); err != nil {
+		return err
+	}
+	_, err := m.Tasks(ctx)
+	return errors.Join(m.Programs(ctx), err, m.Prune())
+}
+
+func doDeps(context.Context, *maker, []string) error {
+	for _, p := range deps.Packages {
+		fmt.Printf("%-24s %s\n", p.Name, p.For)
+	}
+	return nil
+}
