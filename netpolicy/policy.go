@@ -1,0 +1,311 @@
+package netpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/miekg/dns"
+
+	"gurtos/netpolicy/rules"
+)
+
+// MaxConns is how many connections of one namespace may be open at once; more
+// are closed (specification 6, Limits).
+const MaxConns = 256
+
+// Policy is what one namespace may reach and whom it tells.
+type Policy struct {
+	Hosts []string // rules as rules.Parse reads them
+	Names string   // file that keeps the synthetic addresses; "" keeps them in memory
+
+	// Blocked is told of a refused try, at most once a minute for each
+	// host:port; count is how many tries the call stands for.
+	Blocked func(hostport string, count int)
+	// Failed is told when an allowed name could not be resolved. It may be nil.
+	Failed func(name string, err error)
+
+	// UploadLimit is how many bytes may be sent to one host before Upload is
+	// asked; 0 means no limit.
+	UploadLimit int64
+	// Upload is asked once for each host whose limit is reached; the bytes wait
+	// until it answers. It may be nil when UploadLimit is 0.
+	Upload func(ctx context.Context, host string) bool
+}
+
+// HostStat is what went to and from one host.
+type HostStat struct {
+	Host     string `json:"host"`     // host:port
+	Sent     int64  `json:"sent"`     // bytes
+	Received int64  `json:"received"` // bytes
+	Conns    int64  `json:"conns"`
+}
+
+// Net makes namespaces. It holds a few ready ones, so that nobody waits for one.
+type Net struct {
+	log  *slog.Logger
+	dial *dialer
+
+	ready chan *bare
+	stop  context.CancelFunc
+	done  chan struct{} // closed when the maker has ended
+}
+
+// Open checks that this machine can make a namespace, and starts to hold pool
+// ready ones.
+func Open(log *slog.Logger, pool int) (*Net, error) {
+	first, err := newBare()
+	if err != nil {
+		return nil, fmt.Errorf("a task's network can't be made on this machine: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	n := &Net{log: log, dial: newDialer(), ready: make(chan *bare, max(pool, 1)), stop: stop, done: make(chan struct{})}
+	n.ready <- first
+	go n.make(ctx)
+	return n, nil
+}
+
+// make keeps the pool full until ctx ends.
+func (n *Net) make(ctx context.Context) {
+	defer close(n.done)
+	for ctx.Err() == nil {
+		b, err := newBare()
+		if err != nil {
+			n.log.Error("make a network namespace ahead", "err", err)
+			return // Attach makes its own from now on and reports the error
+		}
+		select {
+		case n.ready <- b:
+		case <-ctx.Done():
+			b.close()
+		}
+	}
+}
+
+// Close gives the pool back. Attached spaces stay until they are closed.
+func (n *Net) Close() error {
+	n.stop()
+	var errs []error
+	for {
+		select {
+		case b := <-n.ready:
+			errs = append(errs, b.close())
+			continue
+		case <-n.done:
+		}
+		break
+	}
+	for {
+		select {
+		case b := <-n.ready:
+			errs = append(errs, b.close())
+			continue
+		default:
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// Space is one namespace in use.
+type Space struct {
+	n     *Net
+	bare  *bare
+	names *names
+	tell  *teller
+	p     Policy
+	set   atomic.Pointer[rules.Set]
+	dns   []*dns.Server
+
+	ctx  context.Context // ends with the space
+	end  context.CancelFunc
+	wait sync.WaitGroup // accept loops, name servers, connections
+
+	mu      sync.Mutex
+	conns   map[*conn]struct{}
+	stats   map[string]*stat      // by host:port
+	uploads map[string]*allowance // by host
+}
+
+// Attach gives a namespace from the pool its policy and starts to serve it.
+func (n *Net) Attach(p Policy) (*Space, error) {
+	set, err := rules.ParseList(p.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	names, err := openNames(p.Names)
+	if err != nil {
+		return nil, err
+	}
+	var b *bare
+	select {
+	case b = <-n.ready:
+	default:
+		if b, err = newBare(); err != nil {
+			return nil, err
+		}
+	}
+	s := &Space{n: n, bare: b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}}
+	s.set.Store(&set)
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.serve()
+	return s, nil
+}
+
+// serve starts what answers inside the namespace.
+func (s *Space) serve() {
+	h := &nameServer{
+		names: s.names, log: s.n.log,
+		allowed: func(name string) bool { return s.set.Load().Name(name) },
+		exists:  s.n.dial.exists,
+		refused: func(name string) { s.tell.refused(name + ":53") },
+		failed: func(name string, err error) {
+			if s.p.Failed != nil {
+				s.p.Failed(name, err)
+			}
+		},
+	}
+	for _, pc := range s.bare.nameUD {
+		s.serveNames(&dns.Server{PacketConn: pc, Handler: h})
+	}
+	for _, ln := range s.bare.nameTC {
+		s.serveNames(&dns.Server{Listener: ln, Handler: h, MaxTCPQueries: 128})
+	}
+	for _, ln := range s.bare.relay {
+		s.accept(ln, s.relayed)
+	}
+	for _, ln := range s.bare.proxy {
+		s.accept(ln, s.proxied)
+	}
+	s.wait.Go(func() {
+		readLog(s.bare.nflog, func(dst netip.AddrPort) { s.tell.refused(s.spell(dst)) })
+	})
+}
+
+func (s *Space) serveNames(srv *dns.Server) {
+	s.dns = append(s.dns, srv)
+	s.wait.Go(func() {
+		if err := srv.ActivateAndServe(); err != nil && s.ctx.Err() == nil {
+			s.n.log.Error("serve names in a namespace", "err", err)
+		}
+	})
+}
+
+// accept serves each connection of ln until the space ends.
+func (s *Space) accept(ln net.Listener, serve func(*conn)) {
+	s.wait.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				if s.ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
+					s.n.log.Error("accept in a namespace", "err", err)
+				}
+				return
+			}
+			k, ok := s.admit(c.(*net.TCPConn))
+			if !ok {
+				reset(c.(*net.TCPConn))
+				continue
+			}
+			s.wait.Go(func() {
+				defer s.leave(k)
+				serve(k)
+			})
+		}
+	})
+}
+
+// admit counts a connection in, unless the space is full or ended.
+func (s *Space) admit(c *net.TCPConn) (*conn, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil || len(s.conns) >= MaxConns {
+		return nil, false
+	}
+	k := &conn{down: c}
+	s.conns[k] = struct{}{}
+	return k, true
+}
+
+func (s *Space) leave(k *conn) {
+	k.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, k)
+}
+
+// NS is the namespace, for whoever starts a program in it. It stays the space's.
+func (s *Space) NS() *os.File { return s.bare.ns }
+
+// Env is the part of a program's environment that tells it of the proxy. Programs
+// that ignore it come through just as well.
+func (s *Space) Env() []string {
+	proxy := fmt.Sprintf("http://127.0.0.1:%d", proxyPort)
+	const direct = "localhost,127.0.0.1,::1"
+	return []string{
+		"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "ALL_PROXY=" + proxy, "NO_PROXY=" + direct,
+		"http_proxy=" + proxy, "https_proxy=" + proxy, "all_proxy=" + proxy, "no_proxy=" + direct,
+	}
+}
+
+// SetHosts changes the rules; open connections that they no longer allow close at
+// once.
+func (s *Space) SetHosts(hosts []string) error {
+	set, err := rules.ParseList(hosts)
+	if err != nil {
+		return err
+	}
+	s.set.Store(&set)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.conns {
+		if t, known := k.goal(); known {
+			if _, err := t.verdict(&set); err != nil {
+				k.close()
+			}
+		}
+	}
+	return nil
+}
+
+// Stats lists the hosts reached, in no order.
+func (s *Space) Stats() []HostStat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]HostStat, 0, len(s.stats))
+	for h, st := range s.stats {
+		out = append(out, HostStat{Host: h, Sent: st.sent.Load(), Received: st.received.Load(), Conns: st.conns.Load()})
+	}
+	return out
+}
+
+// Close ends all connections and gives the namespace back. It waits for all that
+// runs on the space's behalf.
+func (s *Space) Close() error {
+	s.end()
+	err := s.bare.close()
+	for _, d := range s.dns {
+		d.Shutdown() //nolint:errcheck // its sockets are closed already
+	}
+	s.mu.Lock()
+	for k := range s.conns {
+		k.close()
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+	s.tell.close()
+	return err
+}
+
+// spell writes a destination as the program meant it: a synthetic address by its name.
+func (s *Space) spell(dst netip.AddrPort) string {
+	if name, ok := s.names.name(dst.Addr().Unmap()); ok {
+		return net.JoinHostPort(name, fmt.Sprint(dst.Port()))
+	}
+	return netip.AddrPortFrom(dst.Addr().Unmap(), dst.Port()).String()
+}

@@ -1,0 +1,199 @@
+package netpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"gurtos/netpolicy/rules"
+)
+
+// target is where a connection is meant to go: a port of a name, or of an address
+// that no name stands for.
+type target struct {
+	name string // normalised; "" when addr is meant
+	addr netip.Addr
+	port uint16
+}
+
+// String is host:port, as the log and the portal show it.
+func (t target) String() string { return net.JoinHostPort(t.host(), fmt.Sprint(t.port)) }
+
+func (t target) host() string {
+	if t.name != "" {
+		return t.name
+	}
+	return t.addr.String()
+}
+
+// errNoRule is what a target without a rule gets.
+var errNoRule = &Refused{"no rule of this task allows it"}
+
+// verdict finds the rule that lets the target through.
+func (t target) verdict(set *rules.Set) (rules.Rule, error) {
+	var r rules.Rule
+	ok := false
+	if t.name != "" {
+		r, ok = set.Match(t.name, t.port)
+	} else {
+		r, ok = set.MatchAddr(netip.AddrPortFrom(t.addr, t.port))
+	}
+	if !ok {
+		return r, errNoRule
+	}
+	return r, nil
+}
+
+// stat counts what passes to and from one host:port.
+type stat struct{ sent, received, conns atomic.Int64 }
+
+// allowance is how much may be sent to one host, whatever the port.
+type allowance struct {
+	sent atomic.Int64
+
+	once sync.Once // asks the upload question
+	yes  bool      // the answer, set by once
+}
+
+// conn is one connection of a program and, once dialled, the one outside.
+type conn struct {
+	down *net.TCPConn
+
+	mu     sync.Mutex
+	up     *net.TCPConn
+	target *target
+	closed bool
+}
+
+// goal is where the connection goes, once that is known.
+func (k *conn) goal() (target, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.target == nil {
+		return target{}, false
+	}
+	return *k.target, true
+}
+
+func (k *conn) aim(t target) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.target = &t
+}
+
+// join adds the connection outside; it is closed at once when k is closed already.
+func (k *conn) join(up *net.TCPConn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.up = up
+	if k.closed {
+		up.Close()
+	}
+}
+
+func (k *conn) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	k.down.Close()
+	if k.up != nil {
+		k.up.Close()
+	}
+}
+
+// reset closes so that the program sees a reset and not an orderly end.
+func reset(c *net.TCPConn) {
+	c.SetLinger(0) //nolint:errcheck // it is closed next
+	c.Close()
+}
+
+// relayed serves a connection that nftables redirected.
+func (s *Space) relayed(k *conn) {
+	dst, err := originalDst(k.down)
+	if err != nil {
+		s.n.log.Debug("a connection without a destination", "err", err)
+		reset(k.down)
+		return
+	}
+	t := target{addr: rules.Embedded(dst.Addr().Unmap()), port: dst.Port()}
+	if name, ok := s.names.name(dst.Addr().Unmap()); ok {
+		t.name = name
+	}
+	up, err := s.open(k, t)
+	if err != nil {
+		reset(k.down)
+		return
+	}
+	s.pass(k, t, up, &peeker{c: k.down})
+}
+
+// open dials a target for k, or tells why not.
+func (s *Space) open(k *conn, t target) (*net.TCPConn, error) {
+	rule, err := t.verdict(s.set.Load())
+	if err != nil {
+		s.tell.refused(t.String())
+		return nil, err
+	}
+	k.aim(t)
+	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
+	defer cancel()
+	up, err := s.n.dial.dial(ctx, t.host(), t.port, rule.Exact())
+	if no, refused := errors.AsType[*Refused](err); refused {
+		s.tell.refused(t.String())
+		return nil, no
+	}
+	if err != nil {
+		return nil, err
+	}
+	// A rule may have gone while the dialler waited.
+	if _, err := t.verdict(s.set.Load()); err != nil {
+		up.Close()
+		return nil, err
+	}
+	k.join(up)
+	return up, nil
+}
+
+// pass moves bytes both ways until both sides have ended. in is where the
+// program's bytes come from: k.down with what was read ahead of it.
+func (s *Space) pass(k *conn, t target, up *net.TCPConn, in *peeker) {
+	st, al := s.account(t)
+	st.conns.Add(1)
+	f := &flow{s: s, k: k, t: t, st: st, al: al, up: up, in: in}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.download()
+	}()
+	err := f.upload()
+	if no, differs := errors.AsType[*Refused](err); differs {
+		s.n.log.Debug("a connection was closed", "to", t.String(), "why", no.Why)
+		s.tell.refused(t.String())
+	}
+	if err != nil {
+		reset(k.down)
+		reset(up)
+	} else {
+		up.CloseWrite() //nolint:errcheck // the other side may have closed first
+	}
+	<-done
+}
+
+func (s *Space) account(t target) (*stat, *allowance) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, al := s.stats[t.String()], s.uploads[t.host()]
+	if st == nil {
+		st = &stat{}
+		s.stats[t.String()] = st
+	}
+	if al == nil {
+		al = &allowance{}
+		s.uploads[t.host()] = al
+	}
+	return st, al
+}

@@ -1,0 +1,180 @@
+package netpolicy
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"gurtos/netpolicy/rules"
+)
+
+// kind is what a connection's first bytes show it to be.
+type kind int
+
+const (
+	opaque kind = iota // ssh, postgres, anything: the address is the name
+	tlsHello
+	http1
+	http2Preface
+)
+
+// sniff reads just as far as it takes to tell. A line that any HTTP server might
+// take for a request counts as HTTP, however odd: it is refused later, not passed.
+func sniff(p *peeker) (kind, error) {
+	for {
+		if len(p.buf) > 0 {
+			if k, sure := judge(p.buf); sure {
+				return k, nil
+			}
+		}
+		if err := p.fill(); err != nil {
+			return opaque, err
+		}
+	}
+}
+
+// judge says what b begins with; sure is false while more bytes are needed.
+func judge(b []byte) (k kind, sure bool) {
+	if b[0] == 0x16 { // a handshake record, RFC 8446 section 5.1
+		if len(b) < 2 {
+			return opaque, false
+		}
+		if b[1] == 3 {
+			return tlsHello, true
+		}
+		return opaque, true
+	}
+	// Servers skip empty lines in front of a request (RFC 9112, section 2.2).
+	line := bytes.TrimLeft(b, "\r\n")
+	if len(line) == 0 {
+		return opaque, len(b) > 64
+	}
+	end := bytes.IndexByte(line, '\n')
+	if end >= 0 {
+		line = line[:end]
+		switch up := bytes.ToUpper(line); {
+		case bytes.HasPrefix(up, []byte("PRI ")) && bytes.Contains(up, []byte("HTTP/2")):
+			return http2Preface, true
+		case bytes.Contains(up, []byte("HTTP/")):
+			return http1, true
+		}
+		return opaque, true
+	}
+	// Without a line's end: the start of a request line has a method first.
+	method := line
+	if i := bytes.IndexAny(line, " \t"); i >= 0 {
+		method = line[:i]
+	}
+	if len(method) > 64 || !isToken(method) {
+		return opaque, true
+	}
+	return opaque, false
+}
+
+// isToken says whether b is a token of RFC 9110, section 5.6.2.
+func isToken(b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	for _, c := range b {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			continue
+		}
+		if bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkHello reads a whole TLS hello and holds the name in it, when there is one,
+// against the target.
+func (f *flow) checkHello() error {
+	n, err := helloLength(f.in)
+	if err != nil {
+		return err
+	}
+	sni, err := serverName(f.in.buf[:n])
+	if err != nil {
+		return &Refused{"its TLS hello can't be read"}
+	}
+	if sni == "" {
+		return nil
+	}
+	name, err := rules.Normalize(sni)
+	if err != nil || name != f.t.name {
+		return &Refused{fmt.Sprintf("its TLS hello names %.253q", sni)}
+	}
+	return nil
+}
+
+// helloLength fills p until it holds the first handshake message, which may be
+// spread over several records, and says where that ends.
+func helloLength(p *peeker) (int, error) {
+	need, have, at := 4, 0, 0 // handshake bytes needed and had, and the next record's place
+	for {
+		for len(p.buf) < at+5 {
+			if err := p.fill(); err != nil {
+				return 0, unexpected(err)
+			}
+		}
+		size := int(p.buf[at+3])<<8 | int(p.buf[at+4])
+		if p.buf[at] != 0x16 || p.buf[at+1] != 3 || size == 0 || size > 1<<14 {
+			return 0, &Refused{"its TLS hello can't be read"}
+		}
+		for len(p.buf) < at+5+size {
+			if err := p.fill(); err != nil {
+				return 0, unexpected(err)
+			}
+		}
+		if have == 0 && size >= 4 {
+			need = 4 + int(p.buf[at+6])<<16 + int(p.buf[at+7])<<8 + int(p.buf[at+8])
+		} else if have < 4 {
+			return 0, &Refused{"its TLS hello is cut too small"}
+		}
+		have += size
+		at += 5 + size
+		if have >= need {
+			return at, nil
+		}
+	}
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// errSeen ends the handshake once the hello was read.
+var errSeen = errors.New("seen")
+
+// serverName lets crypto/tls read the hello, and no more.
+func serverName(hello []byte) (string, error) {
+	name, seen := "", false
+	cfg := &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		name, seen = h.ServerName, true
+		return nil, errSeen
+	}}
+	err := tls.Server(helloConn{bytes.NewReader(hello)}, cfg).Handshake()
+	if !seen {
+		return "", err
+	}
+	return name, nil
+}
+
+// helloConn is a connection that has only a hello to say.
+type helloConn struct{ *bytes.Reader }
+
+func (helloConn) Write(b []byte) (int, error)      { return len(b), nil }
+func (helloConn) Close() error                     { return nil }
+func (helloConn) LocalAddr() net.Addr              { return nil }
+func (helloConn) RemoteAddr() net.Addr             { return nil }
+func (helloConn) SetDeadline(time.Time) error      { return nil }
+func (helloConn) SetReadDeadline(time.Time) error  { return nil }
+func (helloConn) SetWriteDeadline(time.Time) error { return nil }
