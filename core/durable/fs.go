@@ -97,8 +97,12 @@ func (f file) Allocate(end int64) error {
 	return err
 }
 
-func (f file) Lock() error {
-	err := f.control("flock", func(fd int) error {
+func (f file) Lock() error { return Lock(f.File) }
+
+// Lock takes the exclusive lock on f, or returns ErrLocked at once. Closing f, or
+// the end of the process, gives it back.
+func Lock(f *os.File) error {
+	err := file{f}.control("flock", func(fd int) error {
 		return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 	})
 	if errors.Is(err, unix.EWOULDBLOCK) {
