@@ -140,15 +140,15 @@ func (h *head) checkRequest(t target) error {
 	if uri == "*" || strings.HasPrefix(uri, "/") {
 		return nil
 	}
-	auth, ok := authority(uri)
+	auth, ok := uriHost(uri)
 	if !ok || !t.is(auth) {
 		return &Refused{fmt.Sprintf("its HTTP request is for %.253q", uri)}
 	}
 	return nil
 }
 
-// authority takes the host out of an absolute URI of http.
-func authority(uri string) (string, bool) {
+// uriHost takes the host out of an absolute URI of http.
+func uriHost(uri string) (string, bool) {
 	if len(uri) < 7 || !strings.EqualFold(uri[:7], "http://") {
 		return "", false
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -37,7 +39,12 @@ type Policy struct {
 	// Upload is asked once for each host whose limit is reached; the bytes wait
 	// until it answers. It may be nil when UploadLimit is 0.
 	Upload func(ctx context.Context, host string) bool
+
+	Swaps []Swap // keys that are put in towards the hosts that they name
 }
+
+// discardLog takes what net/http says of a peer's mistakes: those are the peer's.
+var discardLog = log.New(io.Discard, "", 0)
 
 // HostStat is what went to and from one host.
 type HostStat struct {

@@ -29,7 +29,7 @@ func (s *Space) proxied(k *conn) {
 	auth := h.first[1]
 	if !connect {
 		var ok bool
-		if auth, ok = authority(h.first[1]); !ok {
+		if auth, ok = uriHost(h.first[1]); !ok {
 			answer(k.down, http.StatusBadRequest, "This is the proxy of a task: ask for http://host/path, or CONNECT host:port.")
 			return
 		}
@@ -39,13 +39,19 @@ func (s *Space) proxied(k *conn) {
 		answer(k.down, http.StatusBadRequest, fmt.Sprintf("The box can't reach %.300q: %v.", auth, err))
 		return
 	}
+	if sw := s.swapFor(t); connect && sw != nil {
+		if _, err := k.down.Write(established200); err == nil {
+			s.swapped(k, t, sw, in)
+		}
+		return
+	}
 	up, err := s.open(k, t)
 	if err != nil {
 		s.refuse(k, t, err)
 		return
 	}
 	if connect {
-		if _, err := k.down.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		if _, err := k.down.Write(established200); err != nil {
 			return
 		}
 	} else {
@@ -53,6 +59,8 @@ func (s *Space) proxied(k *conn) {
 	}
 	s.pass(k, t, up, in)
 }
+
+var established200 = []byte("HTTP/1.1 200 Connection established\r\n\r\n")
 
 // refuse answers a proxy's client whose target can't be had.
 func (s *Space) refuse(k *conn, t target, err error) {

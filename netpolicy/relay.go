@@ -123,12 +123,17 @@ func (s *Space) relayed(k *conn) {
 	if name, ok := s.names.name(dst.Addr().Unmap()); ok {
 		t.name = name
 	}
+	in := &peeker{c: k.down}
+	if sw := s.swapFor(t); sw != nil {
+		s.swapped(k, t, sw, in)
+		return
+	}
 	up, err := s.open(k, t)
 	if err != nil {
 		reset(k.down)
 		return
 	}
-	s.pass(k, t, up, &peeker{c: k.down})
+	s.pass(k, t, up, in)
 }
 
 // open dials a target for k, or tells why not.

@@ -1,0 +1,153 @@
+// Package meter reads what a model's answer says it used. It knows the Anthropic
+// Messages API, as one JSON object and as server-sent events; it knows no prices
+// and changes nothing of what passes.
+package meter
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// Usage is what one answer used.
+type Usage struct {
+	Model      string
+	Input      int64 // tokens read that were in no cache
+	Output     int64 // tokens written
+	CacheWrite int64 // tokens written into the cache
+	CacheRead  int64 // tokens read from the cache
+}
+
+// maxJSON bounds an answer that is read whole, and maxLine one event.
+const (
+	maxJSON = 32 << 20
+	maxLine = 4 << 20
+)
+
+// Meter is a writer that an answer's body passes through.
+type Meter struct {
+	stream bool
+	buf    []byte
+	skip   bool // the rest of an event, or of the body, that is too long
+	usage  Usage
+	found  bool
+}
+
+// For gives a meter for an answer, or nil where it can't carry usage.
+func For(r *http.Response) *Meter {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return nil
+	}
+	switch kind {
+	case "text/event-stream":
+		return &Meter{stream: true}
+	case "application/json":
+		return &Meter{}
+	}
+	return nil
+}
+
+// Write reads along; it never fails.
+func (m *Meter) Write(p []byte) (int, error) {
+	if !m.stream {
+		if len(m.buf)+len(p) > maxJSON {
+			m.skip, m.buf = true, nil
+		}
+		if !m.skip {
+			m.buf = append(m.buf, p...)
+		}
+		return len(p), nil
+	}
+	for rest := p; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		if len(m.buf)+len(line) > maxLine {
+			m.skip, m.buf = true, nil
+		}
+		if !m.skip {
+			m.buf = append(m.buf, line...)
+		}
+		if ended {
+			if !m.skip {
+				m.event(m.buf)
+			}
+			m.skip, m.buf = false, m.buf[:0]
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+// Usage is what the answer has said so far. ok is false when it said nothing; an
+// answer that was broken off has what its beginning told.
+func (m *Meter) Usage() (u Usage, ok bool) {
+	if !m.stream && !m.skip && len(m.buf) > 0 {
+		m.message(m.buf)
+	}
+	return m.usage, m.found
+}
+
+// counts is the usage object of the Messages API.
+type counts struct {
+	Input      *int64 `json:"input_tokens"`
+	Output     *int64 `json:"output_tokens"`
+	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	CacheRead  *int64 `json:"cache_read_input_tokens"`
+}
+
+// message is a whole answer, or the one inside a message_start event.
+type message struct {
+	Type  string  `json:"type"`
+	Model string  `json:"model"`
+	Usage *counts `json:"usage"`
+}
+
+func (m *Meter) message(b []byte) {
+	var v message
+	if json.Unmarshal(b, &v) == nil && v.Type == "message" {
+		m.take(v)
+	}
+}
+
+// event reads one line of a stream. message_start has the counts of the input;
+// message_delta has the output's so far, not what was added.
+func (m *Meter) event(line []byte) {
+	data, ok := strings.CutPrefix(strings.TrimRight(string(line), "\r"), "data:")
+	if !ok || !strings.Contains(data, "usage") {
+		return
+	}
+	var v struct {
+		Type    string  `json:"type"`
+		Message message `json:"message"`
+		Usage   *counts `json:"usage"`
+	}
+	if json.Unmarshal([]byte(data), &v) != nil {
+		return
+	}
+	switch v.Type {
+	case "message_start":
+		m.take(v.Message)
+	case "message_delta":
+		m.take(message{Usage: v.Usage})
+	}
+}
+
+func (m *Meter) take(v message) {
+	if v.Model != "" {
+		m.usage.Model = v.Model
+	}
+	if v.Usage == nil {
+		return
+	}
+	m.found = true
+	for _, c := range []struct {
+		said *int64
+		to   *int64
+	}{{v.Usage.Input, &m.usage.Input}, {v.Usage.Output, &m.usage.Output}, {v.Usage.CacheWrite, &m.usage.CacheWrite}, {v.Usage.CacheRead, &m.usage.CacheRead}} {
+		if c.said != nil && *c.said >= 0 {
+			*c.to = *c.said
+		}
+	}
+}

@@ -1,0 +1,431 @@
+package netpolicy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"gurtos/netpolicy/authority"
+	"gurtos/netpolicy/meter"
+)
+
+// Swap is a key that the program does not have: it sends a placeholder, and the
+// box puts the key in its place, in one header towards a few hosts.
+type Swap struct {
+	Hosts       []string // normalised names; TLS on port 443 only
+	Header      string   // the one header that may carry the placeholder
+	Placeholder string
+	Authority   *authority.Authority // what the program was told to trust
+
+	// Key is the key as it is now, false when the vault has none.
+	Key func() (string, bool)
+	// Clean gives a writer that takes the key out of what is written to it, in
+	// any encoding and over the borders of writes, and passes the rest on to w as
+	// soon as it can. Close passes on what it still holds.
+	Clean func(w io.Writer) io.WriteCloser
+	// Metered is told what an answer used when it ends, also a broken-off one.
+	// It may be nil.
+	Metered func(meter.Usage)
+
+	// Roots are the authorities that the real hosts are checked against; nil
+	// means the machine's.
+	Roots *x509.CertPool
+}
+
+// maxWhole is how much of a request's body is judged before any of it is passed on.
+const maxWhole = 1 << 20
+
+// swapFor gives the swap that a target falls under, or nil.
+func (s *Space) swapFor(t target) *Swap {
+	if t.port != 443 || t.name == "" {
+		return nil
+	}
+	for i := range s.p.Swaps {
+		for _, h := range s.p.Swaps[i].Hosts {
+			if h == t.name {
+				return &s.p.Swaps[i]
+			}
+		}
+	}
+	return nil
+}
+
+// swapped answers TLS in the target's place and passes each request on with the
+// key put in.
+func (s *Space) swapped(k *conn, t target, sw *Swap, in *peeker) {
+	rule, err := t.verdict(s.set.Load())
+	if err != nil {
+		s.tell.refused(t.String())
+		reset(k.down)
+		return
+	}
+	k.aim(t)
+	f := &flow{s: s, k: k, t: t, in: in}
+	kind, err := sniff(in)
+	if err == nil && kind != tlsHello {
+		err = &Refused{"it is not TLS"}
+	}
+	if err == nil {
+		err = f.checkHello()
+	}
+	if err != nil {
+		if no, differs := errors.AsType[*Refused](err); differs {
+			s.n.log.Debug("a connection was closed", "to", t.String(), "why", no.Why)
+			s.tell.refused(t.String())
+		}
+		reset(k.down)
+		return
+	}
+	st, al := s.account(t)
+	st.conns.Add(1)
+	x := &swapper{s: s, t: t, sw: sw, exact: rule.Exact(), st: st, al: al}
+	x.serve(k.down, in)
+}
+
+// swapper is one connection whose TLS is answered here.
+type swapper struct {
+	s     *Space
+	t     target
+	sw    *Swap
+	exact bool
+	st    *stat
+	al    *allowance
+}
+
+// serve speaks HTTP on the connection until it ends.
+func (x *swapper) serve(c *net.TCPConn, in *peeker) {
+	leaf, err := x.sw.Authority.Leaf(x.t.name)
+	if err != nil {
+		x.s.n.log.Error("answer TLS for a task", "err", err)
+		reset(c)
+		return
+	}
+	tr := &http.Transport{
+		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return x.dial(ctx) },
+		TLSClientConfig:        &tls.Config{RootCAs: x.sw.Roots, ServerName: x.t.name},
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxIdleConnsPerHost:    8,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxHead,
+	}
+	defer tr.CloseIdleConnections()
+	ended := make(chan struct{})
+	one := &oneListener{conn: &ahead{TCPConn: c, buf: in.buf, closed: sync.OnceFunc(func() { close(ended) })}, ended: ended}
+	srv := &http.Server{
+		Handler:           x.handler(tr),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{*leaf}, NextProtos: []string{"h2", "http/1.1"}},
+		ReadHeaderTimeout: dialTimeout,
+		MaxHeaderBytes:    maxHead,
+		ErrorLog:          discardLog,
+		BaseContext:       func(net.Listener) context.Context { return x.s.ctx },
+	}
+	srv.ServeTLS(one, "", "") //nolint:errcheck // it ends when the one connection has
+	srv.Close()
+}
+
+func (x *swapper) dial(ctx context.Context) (net.Conn, error) {
+	c, err := x.s.n.dial.dial(ctx, x.t.name, x.t.port, x.exact)
+	if _, refused := errors.AsType[*Refused](err); refused {
+		x.s.tell.refused(x.t.String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &counted{TCPConn: c, x: x}, nil
+}
+
+// handler judges a request and passes it on.
+func (x *swapper) handler(tr http.RoundTripper) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Transport:     tr,
+		FlushInterval: -1,
+		ErrorLog:      discardLog,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", x.t.name, r.In.Host
+			r.Out.Header.Set("Accept-Encoding", "identity") // what is packed can't be cleaned
+		},
+		ModifyResponse: x.clean,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if no, refused := errors.AsType[*Refused](err); refused {
+				http.Error(w, "The box refuses this request: "+no.Why+".", http.StatusForbidden)
+				return
+			}
+			http.Error(w, fmt.Sprintf("The box can't reach %s: %v.", x.t, err), http.StatusBadGateway)
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !x.t.is(r.Host) {
+			x.s.tell.refused(x.t.String())
+			http.Error(w, "This connection is for "+x.t.name+" alone.", http.StatusMisdirectedRequest)
+			return
+		}
+		if err := x.put(r); err != nil {
+			http.Error(w, "The box refuses this request: "+err.Error()+".", http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// put sets the key into the declared header, and refuses a request that has the
+// placeholder anywhere else.
+func (x *swapper) put(r *http.Request) error {
+	p := x.sw.Placeholder
+	if len(r.Header.Values("Upgrade")) > 0 {
+		return &Refused{"a connection that carries a key stays HTTP"}
+	}
+	where := r.RequestURI
+	if u, err := url.PathUnescape(where); err == nil {
+		where += "\n" + u
+	}
+	if strings.Contains(where, p) {
+		return &Refused{"the placeholder of a key stands in its address"}
+	}
+	for name, values := range r.Header {
+		for i, v := range values {
+			if !strings.Contains(v, p) && !strings.Contains(name, p) {
+				continue
+			}
+			if !strings.EqualFold(name, x.sw.Header) || strings.Count(v, p) != 1 {
+				return &Refused{fmt.Sprintf("the placeholder of a key stands in %s", name)}
+			}
+			key, ok := x.sw.Key()
+			if !ok {
+				return &Refused{"the vault has no key for " + x.t.name}
+			}
+			values[i] = strings.Replace(v, p, key, 1)
+		}
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	start, err := io.ReadAll(io.LimitReader(r.Body, maxWhole))
+	if err != nil {
+		return &Refused{"its body can't be read"}
+	}
+	if bytes.Contains(start, []byte(p)) {
+		return errInBody
+	}
+	r.Body = &watched{start: start, r: r.Body, find: []byte(p), x: x}
+	return nil
+}
+
+var errInBody = &Refused{"the placeholder of a key stands in its body"}
+
+// watched is a request's body that ends with an error before any byte of the
+// placeholder's end is passed on.
+type watched struct {
+	start []byte // judged already
+	r     io.ReadCloser
+	find  []byte
+	x     *swapper
+
+	tail []byte // the last bytes passed on, fewer than the placeholder has
+	err  error
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	var n int
+	var err error
+	if len(w.start) > 0 {
+		n = copy(b, w.start)
+		w.start = w.start[n:]
+	} else {
+		n, err = w.r.Read(b)
+	}
+	seen := append(w.tail, b[:n]...)
+	if bytes.Contains(seen, w.find) {
+		w.err = errInBody
+		return 0, w.err
+	}
+	w.tail = bytes.Clone(seen[max(0, len(seen)-len(w.find)+1):])
+	return n, err
+}
+
+func (w *watched) Close() error { return w.r.Close() }
+
+// clean takes the key out of an answer.
+func (x *swapper) clean(r *http.Response) error {
+	for _, h := range []http.Header{r.Header, r.Trailer} {
+		for _, values := range h {
+			for i, v := range values {
+				values[i] = x.cleanText(v)
+			}
+		}
+	}
+	body := r.Body
+	switch enc := strings.ToLower(r.Header.Get("Content-Encoding")); enc {
+	case "", "identity":
+	case "gzip":
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			return fmt.Errorf("unpack the answer: %w", err)
+		}
+		body = readCloser{z, body}
+		r.Header.Del("Content-Encoding")
+	default:
+		return fmt.Errorf("the answer is packed as %q, which can't be cleaned", enc)
+	}
+	r.Header.Del("Content-Length")
+	r.ContentLength = -1
+	r.Body = newCleaned(body, x.sw, meter.For(r))
+	return nil
+}
+
+func (x *swapper) cleanText(s string) string {
+	var b strings.Builder
+	w := x.sw.Clean(&b)
+	if _, err := io.WriteString(w, s); err != nil {
+		return ""
+	}
+	if w.Close() != nil {
+		return ""
+	}
+	return b.String()
+}
+
+// cleaned is an answer's body with the key taken out, metered on its way.
+type cleaned struct {
+	r     io.ReadCloser
+	w     io.WriteCloser // cleans into out
+	out   bytes.Buffer
+	meter *meter.Meter
+	tell  func()
+	err   error
+	chunk []byte
+}
+
+func newCleaned(r io.ReadCloser, sw *Swap, m *meter.Meter) *cleaned {
+	c := &cleaned{r: r, meter: m}
+	c.w = sw.Clean(&c.out)
+	c.tell = sync.OnceFunc(func() {
+		if m == nil || sw.Metered == nil {
+			return
+		}
+		if u, ok := m.Usage(); ok {
+			sw.Metered(u)
+		}
+	})
+	return c
+}
+
+func (c *cleaned) Read(b []byte) (int, error) {
+	for c.out.Len() == 0 && c.err == nil {
+		if c.chunk == nil {
+			c.chunk = make([]byte, 16<<10)
+		}
+		n, err := c.r.Read(c.chunk)
+		if c.meter != nil {
+			c.meter.Write(c.chunk[:n]) //nolint:errcheck // it never fails
+		}
+		if _, werr := c.w.Write(c.chunk[:n]); werr != nil {
+			err = werr
+		}
+		if err != nil {
+			if cerr := c.w.Close(); cerr != nil && err == io.EOF {
+				err = cerr
+			}
+			c.err = err
+			c.tell()
+		}
+	}
+	if c.out.Len() > 0 {
+		return c.out.Read(b)
+	}
+	return 0, c.err
+}
+
+func (c *cleaned) Close() error {
+	c.tell()
+	return c.r.Close()
+}
+
+// readCloser reads from one and closes the other.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// counted counts what goes to the real host.
+type counted struct {
+	*net.TCPConn
+	x *swapper
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	c.x.st.received.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	f := flow{s: c.x.s, t: c.x.t, al: c.x.al}
+	if _, err := f.permit(int64(len(b))); err != nil {
+		return 0, err
+	}
+	n, err := c.TCPConn.Write(b)
+	c.x.st.sent.Add(int64(n))
+	c.x.al.sent.Add(int64(n))
+	return n, err
+}
+
+// ahead is a connection some of whose bytes were read already.
+type ahead struct {
+	*net.TCPConn
+	buf    []byte
+	closed func()
+}
+
+func (a *ahead) Read(b []byte) (int, error) {
+	if len(a.buf) > 0 {
+		n := copy(b, a.buf)
+		a.buf = a.buf[n:]
+		return n, nil
+	}
+	return a.TCPConn.Read(b)
+}
+
+func (a *ahead) Close() error {
+	defer a.closed()
+	return a.TCPConn.Close()
+}
+
+// oneListener accepts one connection and ends when it does.
+type oneListener struct {
+	mu    sync.Mutex
+	conn  *ahead
+	given bool
+	ended chan struct{}
+}
+
+func (l *oneListener) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	given := l.given
+	l.given = true
+	l.mu.Unlock()
+	if given {
+		<-l.ended
+		return nil, net.ErrClosed
+	}
+	return l.conn, nil
+}
+
+func (l *oneListener) Close() error   { return nil }
+func (l *oneListener) Addr() net.Addr { return l.conn.LocalAddr() }
