@@ -17,10 +17,10 @@ type hold struct {
 	dir  *os.File // the layer's or base's folder, O_PATH
 	path string
 	lock *os.File
-	meta meta // of a layer, as it was when the hold was taken
+	key  inode
 
 	// guarded by holds.Mutex
-	key     inode
+	meta    meta // of a layer
 	readers int
 	last    func() // runs when the last reader lets go
 }
@@ -33,7 +33,31 @@ var holds = struct {
 	read map[inode]*hold
 }{read: map[inode]*hold{}}
 
-func (h *hold) state() State { return h.meta.State }
+func (h *hold) state() State {
+	holds.Lock()
+	defer holds.Unlock()
+	return h.meta.State
+}
+
+// readable tells whether the layer may be a lower one of a view.
+func (h *hold) readable() bool {
+	s := h.state()
+	return s == StateSealed || s == StateApplied
+}
+
+// setMeta writes the layer's meta; whoever reads the layer in this process sees it.
+func (h *hold) setMeta(m meta) error {
+	if err := writeMeta(h.dir, m); err != nil {
+		return err
+	}
+	holds.Lock()
+	defer holds.Unlock()
+	h.meta = m
+	if r := holds.read[h.key]; r != nil {
+		r.meta = m
+	}
+	return nil
+}
 
 // holdLayer locks a layer for writing (alone) or for reading.
 func holdLayer(path string, write bool) (*hold, error) {
@@ -41,15 +65,9 @@ func holdLayer(path string, write bool) (*hold, error) {
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: %w", path, err)
 	}
-	h, err := take(dir, path, write, func() (*os.File, error) { return openLock(dir) })
+	h, err := take(dir, path, write, true)
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: %w", path, err)
-	}
-	if h.meta.State == "" {
-		if h.meta, err = readMeta(dir); err != nil {
-			h.release()
-			return nil, fmt.Errorf("layer %s: %w", path, err)
-		}
 	}
 	return h, nil
 }
@@ -60,15 +78,16 @@ func holdBase(path string) (*hold, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", filepath.Base(path), err)
 	}
-	h, err := take(dir, path, false, func() (*os.File, error) { return openDirAt(dir, ".") })
+	h, err := take(dir, path, false, false)
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", filepath.Base(path), err)
 	}
 	return h, nil
 }
 
-// take owns dir from here on.
-func take(dir *os.File, path string, write bool, open func() (*os.File, error)) (*hold, error) {
+// take owns dir from here on. A layer is locked by its lock file, a base, which
+// holds nothing but the user's own files, by its folder.
+func take(dir *os.File, path string, write, layer bool) (*hold, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		dir.Close()
@@ -82,7 +101,11 @@ func take(dir *os.File, path string, write bool, open func() (*os.File, error)) 
 		h.readers++
 		return h, nil
 	}
-	lock, err := open()
+	name, flags := ".", unix.O_DIRECTORY
+	if layer {
+		name, flags = "lock", 0
+	}
+	lock, err := openBeneath(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|flags, 0)
 	if err != nil {
 		dir.Close()
 		return nil, err
@@ -100,6 +123,13 @@ func take(dir *os.File, path string, write bool, open func() (*os.File, error)) 
 		return nil, fmt.Errorf("locking: %w", err)
 	}
 	h := &hold{dir: dir, path: path, lock: lock, key: key}
+	if layer {
+		if h.meta, err = readMeta(dir); err != nil {
+			lock.Close()
+			dir.Close()
+			return nil, err
+		}
+	}
 	if !write {
 		h.readers = 1
 		holds.read[key] = h
@@ -147,14 +177,6 @@ func openDirAt(dir *os.File, name string) (*os.File, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return os.NewFile(uintptr(fd), name), nil
-}
-
-func openLock(dir *os.File) (*os.File, error) {
-	fd, err := unix.Openat(int(dir.Fd()), "lock", unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	return os.NewFile(uintptr(fd), "lock"), nil
 }
 
 func kindOf(mode uint32) string {

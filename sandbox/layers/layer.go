@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,10 +17,10 @@ import (
 type State string
 
 const (
-	Open    State = "open"    // takes changes
-	Sealed  State = "sealed"  // on disk and never changed again
-	Applied State = "applied" // folded into its base
-	Dropped State = "dropped" // to be deleted, or being deleted
+	StateOpen    State = "open"    // takes changes
+	StateSealed  State = "sealed"  // on disk and never changed again
+	StateApplied State = "applied" // folded into its base
+	StateDropped State = "dropped" // to be deleted, or being deleted
 )
 
 var (
@@ -33,8 +35,21 @@ const formatVersion = 1
 
 // meta is a layer's meta file, replaced as a whole.
 type meta struct {
-	Version int   `json:"version"`
-	State   State `json:"state"`
+	Version int    `json:"version"`
+	ID      string `json:"id"` // random, for good; never a path, which may move with the disk
+	State   State  `json:"state"`
+
+	// Since Seal:
+	Bytes  int64    `json:"bytes,omitempty"`  // disk space, before any sharing of blocks
+	Inodes int64    `json:"inodes,omitempty"` // files, folders, links and whiteouts
+	Saw    []string `json:"saw,omitempty"`    // ids of the layers below, newest first
+}
+
+// newID gives 48 random bits as 8 letters.
+func newID() string {
+	var b [6]byte
+	rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
 // Create makes an empty open layer at dir, whose parent must exist. A cut leaves
@@ -89,7 +104,34 @@ func fill(dir string) error {
 		return err
 	}
 	defer d.Close()
-	return writeMeta(d, meta{Version: formatVersion, State: Open})
+	return writeMeta(d, meta{Version: formatVersion, ID: newID(), State: StateOpen})
+}
+
+// openLayer opens a layer's folder and reads its meta, without a lock.
+func openLayer(path string) (*os.File, meta, error) {
+	dir, err := openDir(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, meta{}, fmt.Errorf("layer %s: %w", path, ErrGone)
+	}
+	if err != nil {
+		return nil, meta{}, fmt.Errorf("layer %s: %w", path, err)
+	}
+	m, err := readMeta(dir)
+	if err != nil {
+		dir.Close()
+		return nil, m, fmt.Errorf("layer %s: %w", path, err)
+	}
+	return dir, m, nil
+}
+
+// StateOf reads a layer's state. A layer that is not there is ErrGone.
+func StateOf(path string) (State, error) {
+	dir, m, err := openLayer(path)
+	if err != nil {
+		return "", err
+	}
+	dir.Close()
+	return m.State, nil
 }
 
 func readMeta(dir *os.File) (meta, error) {
@@ -111,7 +153,10 @@ func readMeta(dir *os.File) (meta, error) {
 		return m, fmt.Errorf("has format %d, this build knows %d at most; start the newer build", m.Version, formatVersion)
 	}
 	switch m.State {
-	case Open, Sealed, Applied, Dropped:
+	case StateOpen, StateSealed, StateApplied, StateDropped:
+		if m.ID == "" {
+			return m, errors.New("meta: no id")
+		}
 		return m, nil
 	}
 	return m, fmt.Errorf("meta: unknown state %q", m.State)

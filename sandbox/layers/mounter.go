@@ -139,7 +139,7 @@ func (m *Mounter) Mount(v View, userns *os.File) (*Mount, error) {
 
 func (m *Mounter) mount(mt *Mount, v View, userns *os.File) error {
 	if len(v.Lowers) > MaxLowers {
-		return fmt.Errorf("a view of %d layers: at most %d can be stacked", len(v.Lowers), MaxLowers)
+		return tooMany(len(v.Lowers))
 	}
 	var clones []int
 	defer func() {
@@ -171,7 +171,7 @@ func (m *Mounter) mount(mt *Mount, v View, userns *os.File) error {
 			return err
 		}
 		mt.holds = append(mt.holds, h)
-		if h.state() != Open {
+		if h.state() != StateOpen {
 			return fmt.Errorf("layer %s is %s: %w", v.Layer, h.state(), ErrNotOpen)
 		}
 		if mt.upper, err = openDirAt(h.dir, "upper"); err != nil {
@@ -188,7 +188,7 @@ func (m *Mounter) mount(mt *Mount, v View, userns *os.File) error {
 			return err
 		}
 		mt.holds = append(mt.holds, h)
-		if h.state() != Sealed {
+		if !h.readable() {
 			return fmt.Errorf("layer %s is %s: %w", l, h.state(), ErrNotSealed)
 		}
 		upper, err := openDirAt(h.dir, "upper")

@@ -1,0 +1,490 @@
+package layers
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Change is one path of a layer that differs from what the task saw below.
+// Folders stand only where no path in them says as much.
+type Change struct {
+	Path   string `json:"path"`
+	Change string `json:"change"` // added, modified or deleted
+	Kind   string `json:"kind"`   // file, folder or symlink; of a deleted path what it was
+	Size   int64  `json:"size"`   // bytes of a file as the task left it, or as it was when deleted
+	Binary bool   `json:"binary"` // a zero byte in the first 8,000
+}
+
+const (
+	Added    = "added"
+	Modified = "modified"
+	Deleted  = "deleted"
+)
+
+// What a sealed layer keeps of the old texts, so that a diff can be shown when
+// the layers below are long gone.
+const (
+	maxText   = 1 << 20  // bytes of a file whose text is kept and shown
+	maxBefore = 64 << 20 // bytes, compressed, of all of a layer's old texts
+	maxOlds   = 10_000   // files
+)
+
+// A record is a Change as it is kept, with the way to its old text.
+type record struct {
+	Change
+	OldKind string `json:"oldKind,omitempty"`
+	OldMode uint32 `json:"oldMode,omitempty"` // type and permission bits, 0 when there was nothing
+	Mode    uint32 `json:"mode,omitempty"`    // 0 when there is nothing
+	OldSize int64  `json:"oldSize,omitempty"`
+	OldBin  bool   `json:"oldBinary,omitempty"`
+	Old     *span  `json:"old,omitempty"`    // of the old text in the file before
+	Hidden  bool   `json:"hidden,omitempty"` // a folder that others speak for
+}
+
+// A span is a deflated piece of the file before.
+type span struct {
+	Off int64 `json:"off"`
+	Len int64 `json:"len"`
+}
+
+// Changes lists what the view's layer changes, sorted by path. An open layer,
+// which a task may be writing to, is compared now; a sealed one's list is kept
+// with it and needs none of the layers below.
+func Changes(ctx context.Context, v View) ([]Change, error) {
+	all, err := records(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Change, 0, len(all))
+	for _, r := range all {
+		if !r.Hidden {
+			out = append(out, r.Change)
+		}
+	}
+	return out, nil
+}
+
+func records(ctx context.Context, v View) ([]record, error) {
+	dir, m, err := openLayer(v.Layer)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	switch m.State {
+	case StateSealed, StateApplied:
+		all, err := readChanges(dir)
+		if err != nil {
+			return nil, fmt.Errorf("layer %s: %w", v.Layer, err)
+		}
+		return all, nil
+	case StateDropped:
+		return nil, fmt.Errorf("layer %s: %w", v.Layer, ErrGone)
+	}
+	merged, err := openStack(v, true)
+	if err != nil {
+		return nil, err
+	}
+	defer merged.close()
+	c := &comparer{ctx: ctx, live: true}
+	if err := c.run(merged); err != nil {
+		return nil, fmt.Errorf("layer %s: %w", v.Layer, err)
+	}
+	return c.all, nil
+}
+
+// A comparer lists how a view with its open layer differs from that without.
+type comparer struct {
+	ctx    context.Context
+	live   bool // a task may change files meanwhile: what vanishes is left out
+	before *beforeWriter
+	all    []record
+}
+
+func (c *comparer) run(merged *stack) error {
+	top, below := merged.root(), merged.lowers().root()
+	if len(below.parts) == 0 {
+		below = nil
+	}
+	return c.folder(top, below)
+}
+
+// folder compares a folder that the layer has, or that it moved, with what the
+// layers below show at its path.
+func (c *comparer) folder(top, below *folder) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	news, err := top.list()
+	if err != nil {
+		return err
+	}
+	var olds []entry
+	if below != nil {
+		if olds, err = below.list(); err != nil {
+			return err
+		}
+	}
+	for len(news) > 0 || len(olds) > 0 {
+		var n, o *entry
+		switch {
+		case len(olds) == 0 || len(news) > 0 && news[0].name < olds[0].name:
+			n, news = &news[0], news[1:]
+		case len(news) == 0 || olds[0].name < news[0].name:
+			o, olds = &olds[0], olds[1:]
+		default:
+			n, o, news, olds = &news[0], &olds[0], news[1:], olds[1:]
+		}
+		err := c.pair(top, below, n, o)
+		if c.live && errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pair compares one name; n or o is nil when one side lacks it.
+func (c *comparer) pair(top, below *folder, n, o *entry) error {
+	var was, is *folder // the name as a folder, on either side
+	var err error
+	if n != nil && isDir(&n.st) {
+		if is, err = top.enter(n.name); err != nil {
+			return err
+		}
+		defer is.close()
+		// Where the layer has no part, and no folder above was moved, both sides
+		// are the same folders.
+		if o != nil && isDir(&o.st) && is != nil && len(is.parts) > 0 && !(top.s.open && is.parts[0].layer == 0) && is.lower == is.path {
+			return nil
+		}
+	}
+	if o != nil && isDir(&o.st) {
+		if was, err = below.enter(o.name); err != nil {
+			return err
+		}
+		defer was.close()
+	}
+	r, differs, err := c.compare(top, n, o)
+	if err != nil {
+		return err
+	}
+	i := len(c.all)
+	if differs {
+		c.all = append(c.all, r)
+	}
+	switch {
+	case is != nil && was != nil:
+		err = c.folder(is, was)
+	case is != nil:
+		err = c.folder(is, nil)
+	case was != nil:
+		err = c.gone(was)
+	}
+	if err != nil {
+		return err
+	}
+	if differs && r.Change.Change != Modified && len(c.all) > i+1 {
+		c.all[i].Hidden = true
+	}
+	return nil
+}
+
+// gone lists all below a folder as deleted.
+func (c *comparer) gone(f *folder) error {
+	return c.folder(&folder{s: &stack{}, path: f.path, lower: f.path}, f)
+}
+
+// compare describes one name without what is in it.
+func (c *comparer) compare(top *folder, n, o *entry) (r record, differs bool, err error) {
+	name := ""
+	if n != nil {
+		name = n.name
+	} else {
+		name = o.name
+	}
+	r.Path = path.Join(top.path, name)
+	if n != nil {
+		r.Kind, r.Mode, r.Size = kindWord(&n.st), n.st.Mode, sizeOf(&n.st)
+		r.Change.Change = Added
+	}
+	if o != nil {
+		r.OldKind, r.OldMode, r.OldSize = kindWord(&o.st), o.st.Mode, sizeOf(&o.st)
+		r.Change.Change = Modified
+		if n == nil {
+			r.Change.Change, r.Kind, r.Size = Deleted, r.OldKind, r.OldSize
+		}
+	}
+	if n != nil && o != nil {
+		same, err := sameEntry(n, o)
+		if err != nil || same {
+			return r, false, wrapPath(r.Path, err)
+		}
+	}
+	if n != nil && isFile(&n.st) {
+		if r.Binary, err = n.binary(); err != nil {
+			return r, false, wrapPath(r.Path, err)
+		}
+	}
+	if o != nil && isFile(&o.st) {
+		if r.OldBin, err = o.binary(); err != nil {
+			return r, false, wrapPath(r.Path, err)
+		}
+		if n == nil {
+			r.Binary = r.OldBin
+		}
+	}
+	if o != nil && c.before != nil && !r.OldBin {
+		if r.Old, err = c.before.keep(o); err != nil {
+			return r, false, wrapPath(r.Path, err)
+		}
+	}
+	return r, true, nil
+}
+
+func wrapPath(p string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", p, err)
+}
+
+func kindWord(st *unix.Stat_t) string {
+	switch {
+	case isDir(st):
+		return "folder"
+	case isLink(st):
+		return "symlink"
+	case isFile(st):
+		return "file"
+	}
+	return strings.TrimPrefix(kindOf(st.Mode), "a ")
+}
+
+func sizeOf(st *unix.Stat_t) int64 {
+	if isDir(st) {
+		return 0
+	}
+	return st.Size
+}
+
+func (e *entry) binary() (bool, error) {
+	f, err := e.open()
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	text, err := isText(f)
+	return !text, err
+}
+
+// sameEntry tells whether two entries are alike in kind, mode and content. Times
+// and owners don't count: they are no change that a person looks for.
+func sameEntry(a, b *entry) (bool, error) {
+	if a.st.Dev == b.st.Dev && a.st.Ino == b.st.Ino {
+		return true, nil
+	}
+	if a.st.Mode != b.st.Mode {
+		return false, nil
+	}
+	switch {
+	case isDir(&a.st):
+		return true, nil
+	case isLink(&a.st):
+		x, err := a.target()
+		if err != nil {
+			return false, err
+		}
+		y, err := b.target()
+		return x == y, err
+	case isFile(&a.st):
+		if a.st.Size != b.st.Size {
+			return false, nil
+		}
+		x, err := a.open()
+		if err != nil {
+			return false, err
+		}
+		defer x.Close()
+		y, err := b.open()
+		if err != nil {
+			return false, err
+		}
+		defer y.Close()
+		return sameBytes(x, y)
+	}
+	return a.st.Rdev == b.st.Rdev, nil
+}
+
+func sameBytes(x, y io.Reader) (bool, error) {
+	a, b := make([]byte, 128<<10), make([]byte, 128<<10)
+	for {
+		n, errA := io.ReadFull(x, a)
+		m, errB := io.ReadFull(y, b)
+		if !bytes.Equal(a[:n], b[:m]) {
+			return false, nil
+		}
+		for _, err := range []error{errA, errB} {
+			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+				return false, err
+			}
+		}
+		if errA != nil {
+			return true, nil
+		}
+	}
+}
+
+// describe compares a cleaned layer with what is below it and keeps the result
+// in the layer's folder: changes, one record a line, and before, old texts.
+func describe(ctx context.Context, dir *os.File, merged *stack) (meta, error) {
+	m := meta{Version: formatVersion}
+	b, err := openBeneath(int(dir.Fd()), "before", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return m, fmt.Errorf("before: %w", err)
+	}
+	defer b.Close()
+	c := &comparer{ctx: ctx, before: &beforeWriter{f: b}}
+	if err := c.run(merged); err != nil {
+		return m, err
+	}
+	if err := b.Sync(); err != nil {
+		return m, fmt.Errorf("before: %w", err)
+	}
+	f, err := openBeneath(int(dir.Fd()), "changes", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return m, fmt.Errorf("changes: %w", err)
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	enc := json.NewEncoder(w)
+	for _, r := range c.all {
+		if err := enc.Encode(encodePath(r)); err != nil {
+			return m, fmt.Errorf("changes: %w", err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return m, fmt.Errorf("changes: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return m, fmt.Errorf("changes: %w", err)
+	}
+	return m, nil
+}
+
+// storedRecord keeps a path that is no valid UTF-8 as bytes.
+type storedRecord struct {
+	record
+	Raw []byte `json:"raw,omitempty"`
+}
+
+func encodePath(r record) storedRecord {
+	s := storedRecord{record: r}
+	if strings.ToValidUTF8(r.Path, "") != r.Path {
+		s.Raw = []byte(r.Path)
+	}
+	return s
+}
+
+func readChanges(dir *os.File) ([]record, error) {
+	f, err := openBeneath(int(dir.Fd()), "changes", unix.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
+	}
+	defer f.Close()
+	var all []record
+	dec := json.NewDecoder(bufio.NewReader(f))
+	for {
+		var s storedRecord
+		err := dec.Decode(&s)
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("changes: %w", err)
+		}
+		if s.Raw != nil {
+			s.Path = string(s.Raw)
+		}
+		all = append(all, s.record)
+	}
+}
+
+// beforeWriter writes old texts one after another, each deflated.
+type beforeWriter struct {
+	f     *os.File
+	off   int64
+	count int
+	z     *flate.Writer
+}
+
+// keep stores the text of a file or the target of a link. nil without an error
+// means that it is too large, or that enough is kept.
+func (w *beforeWriter) keep(e *entry) (*span, error) {
+	var from io.Reader
+	switch {
+	case isLink(&e.st):
+		to, err := e.target()
+		if err != nil {
+			return nil, err
+		}
+		from = strings.NewReader(to)
+	case isFile(&e.st) && e.st.Size <= maxText:
+		f, err := e.open()
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		from = f
+	default:
+		return nil, nil
+	}
+	if w.count >= maxOlds || w.off >= maxBefore {
+		return nil, nil
+	}
+	w.count++
+	var b bytes.Buffer
+	if w.z == nil {
+		w.z, _ = flate.NewWriter(&b, flate.BestSpeed)
+	} else {
+		w.z.Reset(&b)
+	}
+	if _, err := io.Copy(w.z, from); err != nil {
+		return nil, err
+	}
+	if err := w.z.Close(); err != nil {
+		return nil, err
+	}
+	s := &span{w.off, int64(b.Len())}
+	if _, err := w.f.Write(b.Bytes()); err != nil {
+		return nil, err
+	}
+	w.off += s.Len
+	return s, nil
+}
+
+// readBefore gives an old text back.
+func readBefore(dir *os.File, s *span) ([]byte, error) {
+	f, err := openBeneath(int(dir.Fd()), "before", unix.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("before: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(flate.NewReader(io.NewSectionReader(f, s.Off, s.Len)))
+	if err != nil {
+		return nil, fmt.Errorf("before: %w", err)
+	}
+	return b, nil
+}
