@@ -1,11 +1,16 @@
 package sandbox
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"time"
 
+	"gurtos/sandbox/cgroup"
 	"gurtos/sandbox/layers"
 )
 
@@ -15,6 +20,7 @@ type Config struct {
 	TasksRoot string // root file system that sandboxes see: a folder or an EROFS image, read-only
 	Tools     string // folder with the static programs box-init and worker, shown inside at /usr/lib/gurtos
 	Cgroup    string // parent of all sandboxes' cgroups, such as "/gurtos/tasks"
+	Pool      int    // sandboxes kept ready for the next tasks; 0 sizes it by memory, negative keeps none
 	Log       *slog.Logger
 }
 
@@ -28,23 +34,69 @@ type Limits struct {
 	TmpBytes    int64 // of /tmp and of /dev/shm each; default a quarter of MemoryBytes
 }
 
+// defaults are the limits of a sandbox that asks for none.
+var defaults = Limits{MemoryBytes: 2 << 30, Pids: 1024, CPUWeight: 100, DiskBytes: 5_000_000_000, TmpBytes: 512 << 20}
+
+// full gives l with every default filled in.
+func (l Limits) full() Limits {
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, defaults.MemoryBytes)
+	l.Pids = cmp.Or(l.Pids, defaults.Pids)
+	l.CPUWeight = cmp.Or(l.CPUWeight, defaults.CPUWeight)
+	l.DiskBytes = cmp.Or(l.DiskBytes, defaults.DiskBytes)
+	l.TmpBytes = cmp.Or(l.TmpBytes, l.MemoryBytes/4)
+	return l
+}
+
+// Floors under which a sandbox can't even start.
+const (
+	leastMemory = 32 << 20 // its init, before the program
+	leastPids   = 16
+)
+
+func (l Limits) check() error {
+	switch {
+	case l.MemoryBytes < leastMemory:
+		return fmt.Errorf("a memory limit of %d bytes: a sandbox needs %d", l.MemoryBytes, leastMemory)
+	case l.Pids < leastPids:
+		return fmt.Errorf("a limit of %d processes: a sandbox needs %d", l.Pids, leastPids)
+	case l.CPUWeight < 1 || l.CPUWeight > 10000:
+		return fmt.Errorf("a CPU weight of %d: 1 to 10000", l.CPUWeight)
+	case l.CPUMilli < 0 || l.DiskBytes < 0 || l.TmpBytes < 0:
+		return errors.New("a limit below 0")
+	}
+	return nil
+}
+
+func (l Limits) cgroup() cgroup.Limits {
+	return cgroup.Limits{Memory: l.MemoryBytes, Pids: l.Pids, Weight: l.CPUWeight, CPUMilli: l.CPUMilli}
+}
+
 // Spec says what to run and what it sees.
 type Spec struct {
 	ID     string      // letters and digits; names cgroup and state
 	User   string      // name that `id -un` gives, such as box-t1
-	Slot   int         // index of the host uid, unique among live sandboxes, 0 to layers.Slots-1
+	Slot   int         // index of the host uid, unique among live sandboxes, 0 to layers.Slots-1; AnySlot takes one that is free
 	Work   layers.View // seen at /work, the working folder
 	Home   layers.View // seen at /home/box
 	Args   []string    // program and its arguments, as paths inside
 	Env    []string    // the whole environment
 	Limits Limits
-	Net    *os.File // network namespace to join; nil makes one with a loopback only
 
-	// Serve is called once with the listener at /run/box/broker.sock inside,
-	// owned by the sandbox's user with mode 0600, before the program starts. The
-	// listener is closed when the sandbox ends. Peers are to be checked with UID.
+	// Network sets up the sandbox's network namespace, which has a loopback only
+	// and no one in it with a say over it, before the program starts. The file is
+	// the caller's until the sandbox has ended. Nil leaves the loopback.
+	Network func(ns *os.File) error
+
+	// Serve is called once, in a goroutine of its own, with the listener at
+	// /run/box/broker.sock inside, which is owned by the sandbox's user with mode
+	// 0600 and takes connections before the program starts. The listener is closed
+	// when the program has ended; Serve must return then. Peers are to be checked
+	// with Sandbox.UID.
 	Serve func(net.Listener)
 }
+
+// AnySlot in a Spec asks the Host for a slot; Sandbox.UID tells which it was.
+const AnySlot = -1
 
 // Exit says how a sandbox's program ended.
 type Exit struct {
@@ -54,8 +106,34 @@ type Exit struct {
 	Pids   bool      // a fork was refused for the pids limit
 	Disk   bool      // it ran into its disk limit
 	Start  error     // the program could not be run: missing, wrong format, not executable
-	Output string    // the last 8 KiB of its standard output and error
+	Output string    // the last 8 KiB of its standard output and error together
 	Spent  Usage
+}
+
+// check says what is wrong with a spec whose limits are full.
+func (s Spec) check() error {
+	if !plain(s.ID) || !plain(s.User) {
+		return fmt.Errorf("a sandbox's id and user name are letters, digits and dashes, at most 60; got %q and %q", s.ID, s.User)
+	}
+	if s.Slot != AnySlot && (s.Slot < 0 || s.Slot >= layers.Slots) {
+		return fmt.Errorf("slot %d: slots are 0 to %d", s.Slot, layers.Slots-1)
+	}
+	if len(s.Args) == 0 || !strings.HasPrefix(s.Args[0], "/") {
+		return fmt.Errorf("the program %q is no absolute path", s.Args)
+	}
+	return s.Limits.check()
+}
+
+func plain(s string) bool {
+	if s == "" || len(s) > 60 || s[0] == '-' {
+		return false
+	}
+	for _, c := range s {
+		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
 }
 
 // Usage is what a sandbox consumed.

@@ -1,0 +1,162 @@
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	_ "github.com/opencontainers/cgroups/devices" // or device rules fail
+	"github.com/opencontainers/cgroups/manager"
+)
+
+// Group is the control group of one sandbox.
+type Group struct {
+	Config *cgroups.Cgroup // for libcontainer, which makes and enters the group
+	m      cgroups.Manager
+}
+
+// New describes the group at path, such as /gurtos/tasks/s1, without making it.
+func New(path string, l Limits) (*Group, error) {
+	c := &cgroups.Cgroup{Path: path, Resources: l.Resources()}
+	m, err := manager.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("control group %s: %w", path, err)
+	}
+	return &Group{c, m}, nil
+}
+
+// Set changes the limits of the group, which must exist.
+func (g *Group) Set(l Limits) error {
+	r := l.Resources()
+	if err := g.m.Set(r); err != nil {
+		return fmt.Errorf("setting limits: %w", err)
+	}
+	return nil
+}
+
+// Freeze stops every process of the group until Thaw.
+func (g *Group) Freeze() error { return g.m.Freeze(cgroups.Frozen) }
+
+// Thaw lets them go on.
+func (g *Group) Thaw() error { return g.m.Freeze(cgroups.Thawed) }
+
+// Used is what a group used and ran into.
+type Used struct {
+	CPU       time.Duration
+	MaxMemory int64 // bytes, 0 where the kernel doesn't tell
+	OOMKills  int64 // processes killed for memory
+	NoPids    int64 // forks refused for the limit of processes
+}
+
+// Used reads the counters of the group, which must exist.
+func (g *Group) Used() Used {
+	var u Used
+	if Unified() {
+		dir := g.m.Path("")
+		u.CPU = time.Duration(key(dir, "cpu.stat", "usage_usec")) * time.Microsecond
+		u.MaxMemory = number(dir, "memory.peak")
+		u.OOMKills = key(dir, "memory.events", "oom_kill")
+		u.NoPids = key(dir, "pids.events", "max")
+		return u
+	}
+	u.CPU = time.Duration(number(g.m.Path("cpuacct"), "cpuacct.usage"))
+	u.MaxMemory = number(g.m.Path("memory"), "memory.max_usage_in_bytes")
+	u.OOMKills = key(g.m.Path("memory"), "memory.oom_control", "oom_kill")
+	u.NoPids = key(g.m.Path("pids"), "pids.events", "max")
+	return u
+}
+
+// Pressure is the share of the last ten seconds, in percent, in which some
+// process of the group waited for a resource.
+type Pressure struct{ CPU, Memory, IO float64 }
+
+// Pressure reads the group's pressure; ok is false where the kernel has none.
+func (g *Group) Pressure() (p Pressure, ok bool) {
+	if !Unified() {
+		return p, false
+	}
+	dir := g.m.Path("")
+	for _, f := range []struct {
+		name string
+		to   *float64
+	}{{"cpu.pressure", &p.CPU}, {"memory.pressure", &p.Memory}, {"io.pressure", &p.IO}} {
+		b, err := os.ReadFile(filepath.Join(dir, f.name))
+		if err != nil {
+			return p, false
+		}
+		if _, err := fmt.Sscanf(string(b), "some avg10=%f", f.to); err != nil {
+			return p, false
+		}
+	}
+	return p, true
+}
+
+func number(dir, file string) int64 {
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return n
+}
+
+func key(dir, file, name string) int64 {
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return 0
+	}
+	s := bufio.NewScanner(bytes.NewReader(b))
+	for s.Scan() {
+		if k, v, ok := strings.Cut(s.Text(), " "); ok && k == name {
+			n, _ := strconv.ParseInt(v, 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// Missing names the controllers that limits need and this machine lacks.
+func Missing(parent string) ([]string, error) {
+	if Unified() {
+		b, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+		if err != nil {
+			return nil, err
+		}
+		return absent(strings.Fields(string(b)), "cpu", "memory", "pids"), nil
+	}
+	g, err := New(parent, Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var have []string
+	for name, path := range g.m.GetPaths() {
+		if path != "" {
+			have = append(have, name)
+		}
+	}
+	return absent(have, "cpu", "memory", "pids", "devices", "freezer"), nil
+}
+
+func absent(have []string, want ...string) []string {
+	var out []string
+	for _, w := range want {
+		found := false
+		for _, h := range have {
+			found = found || h == w
+		}
+		if !found {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// ErrStays is returned by Sweep when a process would not die.
+var ErrStays = errors.New("a process of an earlier boxd does not end")

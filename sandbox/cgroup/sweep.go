@@ -1,0 +1,132 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+)
+
+// Sweep kills every process below the group at parent, in every hierarchy, and
+// removes the groups there, and parent itself. It returns how many processes it
+// killed.
+func Sweep(parent string, patience time.Duration) (killed int, err error) {
+	g, err := New(parent, Limits{})
+	if err != nil {
+		return 0, err
+	}
+	until := time.Now().Add(patience)
+	paths := g.m.GetPaths()
+	for _, dir := range paths {
+		n, err := sweep(dir, until)
+		killed += n
+		if err != nil {
+			return killed, fmt.Errorf("control group %s: %w", dir, err)
+		}
+	}
+	return killed, cgroups.RemovePaths(paths)
+}
+
+// sweep empties the tree at dir: a process may fork while it is killed, so it
+// looks again until none is left.
+func sweep(dir string, until time.Time) (killed int, err error) {
+	for {
+		var pids []int
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				return err
+			}
+			if !d.IsDir() {
+				return nil
+			}
+			write(path, "cgroup.kill", "1")        // version 2
+			write(path, "freezer.state", "THAWED") // version 1 kills nothing frozen
+			here, err := cgroups.GetPids(path)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+				return err
+			}
+			pids = append(pids, here...)
+			return nil
+		})
+		if err != nil || len(pids) == 0 {
+			return killed, err
+		}
+		for _, pid := range pids {
+			gone, err := kill(pid, until)
+			if err != nil {
+				return killed, err
+			}
+			if gone {
+				killed++
+			}
+		}
+	}
+}
+
+// kill ends a process that is nobody's child here, and waits for its end.
+func kill(pid int, until time.Time) (bool, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false, nil // gone
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return false, fmt.Errorf("killing process %d: %w", pid, err)
+	}
+	for {
+		left := time.Until(until)
+		if left <= 0 {
+			return false, fmt.Errorf("process %d: %w", pid, ErrStays)
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left/time.Millisecond)+1)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("waiting for process %d: %w", pid, err)
+		}
+		if n > 0 {
+			return true, nil
+		}
+	}
+}
+
+func write(dir, file, value string) {
+	p := filepath.Join(dir, file)
+	if _, err := os.Stat(p); err != nil {
+		return
+	}
+	os.WriteFile(p, []byte(value), 0)
+}
+
+// Children names the groups below parent.
+func Children(parent string) ([]string, error) {
+	g, err := New(parent, Limits{})
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var out []string
+	for _, dir := range g.m.GetPaths() {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() && !seen[e.Name()] && !strings.HasPrefix(e.Name(), ".") {
+				seen[e.Name()] = true
+				out = append(out, e.Name())
+			}
+		}
+	}
+	return out, nil
+}

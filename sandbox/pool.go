@@ -1,0 +1,67 @@
+package sandbox
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+)
+
+// A parked sandbox costs about 2.5 MiB; a task then starts in a quarter of the
+// time. One is kept for each GiB of memory, up to mostParked.
+const mostParked = 4
+
+func poolSize(want int) int {
+	if want != 0 {
+		return max(want, 0)
+	}
+	var si unix.Sysinfo_t
+	if err := unix.Sysinfo(&si); err != nil {
+		return 0
+	}
+	return min(mostParked, int(si.Totalram*uint64(si.Unit)>>30))
+}
+
+// keepPool fills the pool whenever it is woken, until ctx ends.
+func (h *Host) keepPool(ctx context.Context, size int) {
+	defer close(h.pooled)
+	for {
+		for ctx.Err() == nil && h.park(size) {
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.refill:
+		}
+	}
+}
+
+// park adds one sandbox to the pool; it reports whether it did.
+func (h *Host) park(size int) bool {
+	h.mu.Lock()
+	if h.closed || len(h.parked) >= size {
+		h.mu.Unlock()
+		return false
+	}
+	slot, ok := h.reserve()
+	h.mu.Unlock()
+	if !ok {
+		return false
+	}
+	b, err := h.give(h.nextID(), slot)
+	if err != nil {
+		h.free(slot)
+		h.log.Warn("a sandbox could not be made ahead", "error", err) // the next task says why, or works
+		return false
+	}
+	h.mu.Lock()
+	h.parked = append(h.parked, b)
+	h.mu.Unlock()
+	return true
+}
+
+func (h *Host) wakePool() {
+	select {
+	case h.refill <- struct{}{}:
+	default:
+	}
+}

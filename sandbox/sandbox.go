@@ -1,0 +1,251 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gurtos/sandbox/boxinit"
+	"gurtos/sandbox/cgroup"
+	"gurtos/sandbox/layers"
+)
+
+// Sandbox is one program in its sandbox.
+type Sandbox struct {
+	h          *Host
+	b          *birth
+	spec       Spec
+	work, home *layers.Mount
+	done       chan struct{} // closed when nothing of it is left
+	exit       Exit          // valid once done is closed
+}
+
+// Start runs a program in a new sandbox and returns as soon as it is on its way;
+// Wait tells how it went. An error means that nothing was started and nothing
+// is left. ctx counts until Start returns.
+func (h *Host) Start(ctx context.Context, spec Spec) (_ *Sandbox, err error) {
+	spec.Limits = spec.Limits.full()
+	if err := spec.check(); err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", spec.ID, err)
+	}
+	b, slot, err := h.take(spec.Slot)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", spec.ID, err)
+	}
+	defer h.wakePool()
+	spec.Slot = slot
+	s := &Sandbox{h: h, b: b, spec: spec, done: make(chan struct{})}
+	if err := s.start(ctx); err != nil {
+		s.free()
+		return nil, fmt.Errorf("sandbox %s: %w", spec.ID, err)
+	}
+	go s.run()
+	return s, nil
+}
+
+func (s *Sandbox) start(ctx context.Context) (err error) {
+	h := s.h
+	if s.b == nil {
+		if s.b, err = h.give(h.nextID(), s.spec.Slot); err != nil {
+			return err
+		}
+	}
+	if s.spec.Limits.cgroup() != defaults.cgroup() {
+		if err := s.b.group.Set(s.spec.Limits.cgroup()); err != nil {
+			return err
+		}
+	}
+	if s.work, err = h.mounter.Mount(s.spec.Work, s.b.users); err != nil {
+		return err
+	}
+	if s.home, err = h.mounter.Mount(s.spec.Home, s.b.users); err != nil {
+		return err
+	}
+	if err := s.b.moveIn(s.spec, s.work.File, s.home.File); err != nil {
+		return err
+	}
+	if s.spec.Network != nil {
+		if err := s.spec.Network(s.b.net); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.b.ct.Exec(); err != nil {
+		return err
+	}
+	return boxinit.Program{Filter: h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable}.Encode(s.b.box)
+}
+
+// writable is what Landlock lets a task write, where the kernel has it. The
+// mounts and owners say the same; /proc has files of the task's own.
+var writable = []string{workDir, homeDir, "/tmp", "/proc", "/dev/shm", "/dev/pts", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// run owns the sandbox from its start to its end.
+func (s *Sandbox) run() {
+	output, oom, served := make(chan string, 1), make(chan struct{}), make(chan struct{})
+	go func() { output <- drain(s.b.out) }()
+	go s.watchMemory(oom)
+	go func() {
+		defer close(served)
+		if s.spec.Serve != nil {
+			s.spec.Serve(s.b.broker)
+		}
+	}()
+	s.exit = s.watch()
+	s.exit.Output = <-output // no process holds it any more
+	s.b.broker.Close()
+	<-served
+	u := s.b.group.Used()
+	s.exit.OOM, s.exit.Pids = u.OOMKills > 0, u.NoPids > 0
+	s.exit.Spent = Usage{CPU: u.CPU, MaxMemory: u.MaxMemory}
+	s.free()
+	<-oom
+	close(s.done)
+}
+
+// watch waits until every process of the sandbox is gone.
+func (s *Sandbox) watch() Exit {
+	e := Exit{Code: -1}
+	told := false
+	for !told {
+		r, err := boxinit.ReadReport(s.b.box)
+		if err != nil {
+			break // it was killed, box-init and all
+		}
+		switch r.Kind {
+		case boxinit.Started:
+			continue
+		case boxinit.Exited:
+			e.Code = int(r.Value)
+		case boxinit.Signaled:
+			e.Signal = syscall.Signal(r.Value)
+		default:
+			e.Start = &StartError{s.spec.Args[0], r.Err()}
+		}
+		told = true
+	}
+	st, err := s.b.proc.Wait() // PID 1: the kernel has ended the others before it
+	var exit *os.ProcessState
+	if st != nil {
+		exit = st
+	}
+	if !told {
+		switch ws := status(exit); {
+		case ws.Signaled():
+			e.Signal = ws.Signal()
+		case err == nil || ws.Exited():
+			e.Start = &StartError{s.spec.Args[0], fmt.Errorf("box-init ended with code %d and said nothing", ws.ExitStatus())}
+		default:
+			e.Start = &StartError{s.spec.Args[0], err}
+		}
+	}
+	return e
+}
+
+func status(p *os.ProcessState) syscall.WaitStatus {
+	if p == nil {
+		return 0
+	}
+	return p.Sys().(syscall.WaitStatus)
+}
+
+// watchMemory ends the whole sandbox when the kernel has killed in it for
+// memory; version 2 does so itself (memory.oom.group). It returns when the
+// control group is gone.
+func (s *Sandbox) watchMemory(done chan<- struct{}) {
+	defer close(done)
+	if cgroup.Unified() {
+		return
+	}
+	events, err := s.b.ct.NotifyOOM()
+	if err != nil {
+		s.h.log.Warn("memory can't be watched", "sandbox", s.spec.ID, "error", err)
+		return
+	}
+	for range events {
+		if s.b.group.Used().OOMKills > 0 {
+			s.Kill()
+		}
+	}
+}
+
+// free lets go of everything; what runs is killed.
+func (s *Sandbox) free() {
+	if s.b != nil {
+		if err := s.b.end(); err != nil {
+			s.h.log.Error("a sandbox left something behind", "sandbox", s.spec.ID, "error", err)
+		}
+	}
+	for _, m := range []*layers.Mount{s.work, s.home} {
+		if m != nil {
+			m.Close()
+		}
+	}
+	s.h.free(s.spec.Slot)
+	s.h.live.Done()
+}
+
+// UID is the machine's user id of the sandbox's user.
+func (s *Sandbox) UID() int { return layers.UID(s.spec.Slot) }
+
+// Done is closed when the sandbox has ended and nothing of it is left.
+func (s *Sandbox) Done() <-chan struct{} { return s.done }
+
+// Wait waits for that and says how the program ended.
+func (s *Sandbox) Wait() Exit {
+	<-s.done
+	return s.exit
+}
+
+// Stop asks the program to end, by SIGTERM, and kills it after grace.
+func (s *Sandbox) Stop(grace time.Duration) {
+	s.Thaw()
+	if err := s.b.proc.Signal(unix.SIGTERM); err == nil && grace > 0 {
+		t := time.NewTimer(grace)
+		defer t.Stop()
+		select {
+		case <-s.done:
+			return
+		case <-t.C:
+		}
+	}
+	s.Kill()
+	<-s.done
+}
+
+// Kill ends every process of the sandbox at once, frozen or not.
+func (s *Sandbox) Kill() {
+	if err := s.b.ct.Signal(unix.SIGKILL); err != nil {
+		s.b.proc.Signal(unix.SIGKILL)
+	}
+}
+
+// Freeze stops all processes of the sandbox until Thaw.
+func (s *Sandbox) Freeze() error {
+	if err := s.b.group.Freeze(); err != nil {
+		return fmt.Errorf("freezing sandbox %s: %w", s.spec.ID, err)
+	}
+	return nil
+}
+
+// Thaw lets them go on.
+func (s *Sandbox) Thaw() error {
+	if err := s.b.group.Thaw(); err != nil {
+		return fmt.Errorf("thawing sandbox %s: %w", s.spec.ID, err)
+	}
+	return nil
+}
+
+// Sync writes what the program changed in its layers to disk.
+func (s *Sandbox) Sync() error { return errors.Join(s.work.Sync(), s.home.Sync()) }
+
+// Pressure is what the sandbox waits for; ok is false where the kernel doesn't
+// tell.
+func (s *Sandbox) Pressure() (p cgroup.Pressure, ok bool) { return s.b.group.Pressure() }

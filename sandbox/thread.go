@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// onThread runs f on an OS thread of its own that ends with it, so that f may
+// change the thread's namespaces. Threads that the runtime starts meanwhile
+// don't inherit them: it starts them from another one.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() != unix.Getpid() {
+			done <- f()
+			return
+		}
+		// The main thread can't end, and /proc/self shows its namespaces: keep it
+		// busy while another one is found.
+		done <- onThread(f)
+		runtime.UnlockOSThread()
+	}()
+	return <-done
+}
+
+// inMounts runs f on a thread in the mount namespace.
+func inMounts(ns *os.File, f func() error) error {
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("entering a mount namespace: %w", err)
+		}
+		return f()
+	})
+}
+
+// newNet makes a network namespace with a loopback that is up. It belongs to
+// the machine's user namespace, so that no one in a sandbox has a say in it.
+func newNet() (ns *os.File, err error) {
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("making a network namespace: %w", err)
+		}
+		if err := loopbackUp(); err != nil {
+			return fmt.Errorf("raising the loopback: %w", err)
+		}
+		ns, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
+		return err
+	})
+	return ns, err
+}
+
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
+}
