@@ -3,7 +3,11 @@
 // answer permits.
 package approval
 
-import "gurtos/core/budget"
+import (
+	"encoding/json"
+
+	"gurtos/core/budget"
+)
 
 // Approval is one question and, once given, its answer.
 type Approval struct {
@@ -16,6 +20,12 @@ type Approval struct {
 	State     State        `json:"state"`
 	By        string       `json:"by,omitempty"` // who answered
 	Reason    string       `json:"reason,omitempty"`
+
+	// Of a budget question: the call that runs once it is approved, so that nothing
+	// else ever runs on the answer.
+	Key   string          `json:"key,omitempty"`
+	Tool  string          `json:"tool,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
 }
 
 // State says whether a question was answered and how.

@@ -70,3 +70,13 @@ func (c *Cents) UnmarshalJSON(b []byte) error {
 	*c = v
 	return nil
 }
+
+// Dollars is the amount in dollars, with at least two digits behind the point and
+// nothing rounded away.
+func (c Cents) Dollars() string {
+	d := c.d.Shift(-2)
+	if -d.Exponent() < 2 {
+		return d.StringFixed(2)
+	}
+	return d.String()
+}

@@ -1,0 +1,134 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"gurtos/core/budget"
+	"gurtos/core/task"
+	"gurtos/core/tool"
+)
+
+// DefaultWait is how long a call or question waits for an answer before it is told
+// that it is pending.
+const DefaultWait = 150 * time.Second
+
+// Vault takes its values out of what tools return.
+type Vault interface {
+	Redact(text string) string
+	RedactJSON(raw json.RawMessage) json.RawMessage
+}
+
+// Options are what a Broker is made of. Wait, Prices and Slog have defaults.
+type Options struct {
+	Tasks  *task.Tasks
+	Tools  tool.Set
+	Vault  Vault
+	Canary task.Canary
+	Prices *budget.Prices
+	Wait   time.Duration // BOX_APPROVAL_WAIT_MS
+	Slog   *slog.Logger
+}
+
+// Broker makes the sockets of tasks and flies their calls.
+type Broker struct {
+	opt     Options
+	schemas schemas
+
+	ctx     context.Context // of calls: a client that goes away doesn't end one
+	stop    context.CancelFunc
+	flights sync.WaitGroup
+
+	mu      sync.Mutex
+	written map[string]int64 // bytes of POST bodies by task, since the box started
+}
+
+// New returns a broker without sockets. Close it when no task runs any more.
+func New(o Options) *Broker {
+	if o.Wait == 0 {
+		o.Wait = DefaultWait
+	}
+	if o.Prices == nil {
+		o.Prices = budget.ListPrices()
+	}
+	if o.Slog == nil {
+		o.Slog = slog.Default()
+	}
+	b := &Broker{opt: o, written: map[string]int64{}}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	return b
+}
+
+// Close ends the tools that run, as a power cut would, and waits for them: their
+// calls run again, with the same key, when their tasks ask for them.
+func (b *Broker) Close() {
+	b.stop()
+	b.flights.Wait()
+}
+
+var _ task.Broker = (*Broker)(nil)
+
+// Open makes a task's socket at path, for uid alone.
+func (b *Broker) Open(id, path string, uid int) (task.Socket, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.Chown(path, uid, uid), os.Chmod(path, 0o600)); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s := &socket{uid: uid, slog: b.opt.Slog.With("task", id)}
+	d := &desk{Broker: b, id: id, posts: make(chan struct{}, maxPosts)}
+	s.server = &http.Server{
+		Handler:           d.routes(),
+		ReadHeaderTimeout: 30 * time.Second,
+		ReadTimeout:       2 * time.Minute, // of a request; answers may take hours
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.slog.Handler(), slog.LevelDebug),
+	}
+	s.serve(&peers{Listener: l, allowed: []uint32{uint32(uid), 0}, slots: make(chan struct{}, maxConns)})
+	return s, nil
+}
+
+// socket is one task's open broker.
+type socket struct {
+	uid     int
+	slog    *slog.Logger
+	server  *http.Server
+	serving sync.WaitGroup
+}
+
+// Serve answers on the listener in the task's own file system too. Nobody but the
+// task's user can be there, root neither.
+func (s *socket) Serve(inside net.Listener) {
+	s.serve(&peers{Listener: inside, allowed: []uint32{uint32(s.uid)}, slots: make(chan struct{}, maxConns)})
+}
+
+func (s *socket) serve(l net.Listener) {
+	s.serving.Go(func() {
+		if err := s.server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.slog.Error("a broker socket ended", "why", err)
+		}
+	})
+}
+
+// Close closes both listeners and every connection.
+func (s *socket) Close() error {
+	err := s.server.Close()
+	s.serving.Wait()
+	return err
+}

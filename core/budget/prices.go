@@ -1,0 +1,81 @@
+package budget
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"sync"
+
+	"github.com/shopspring/decimal"
+)
+
+// Tokens are what a model read and wrote.
+type Tokens struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheWrite int64 `json:"cacheWrite"`
+	CacheRead  int64 `json:"cacheRead"`
+}
+
+// MaxTokens is the most that one count may be.
+const MaxTokens = 1_000_000_000_000
+
+// Price is what a model costs, in US cents for a million tokens of each kind, and
+// where and when that was read.
+type Price struct {
+	Input      Cents  `json:"input"`
+	Output     Cents  `json:"output"`
+	CacheWrite Cents  `json:"cacheWrite"`
+	CacheRead  Cents  `json:"cacheRead"`
+	Source     string `json:"source"`
+	Date       string `json:"date"`
+}
+
+// Prices are the list prices of models.
+type Prices struct {
+	Version int              `json:"version"`
+	Default string           `json:"default"` // whose price an unknown model has
+	Unit    string           `json:"unit"`
+	Models  map[string]Price `json:"models"`
+}
+
+//go:embed prices.json
+var pricesJSON []byte
+
+// ListPrices are those of prices.json.
+var ListPrices = sync.OnceValue(func() *Prices {
+	p := &Prices{}
+	if err := json.Unmarshal(pricesJSON, p); err != nil {
+		panic(fmt.Sprintf("prices.json: %v", err)) // embedded, and read by a test
+	}
+	return p
+})
+
+var datedModel = regexp.MustCompile(`-[0-9]{8}$`)
+
+// Of is the price of a model; a dated id has that of the model without the date, and
+// an unknown one that of the default.
+func (p *Prices) Of(model string) Price {
+	for _, name := range []string{model, datedModel.ReplaceAllString(model, "")} {
+		if price, ok := p.Models[name]; ok {
+			return price
+		}
+	}
+	return p.Models[p.Default]
+}
+
+// Cost is what tokens cost, exactly.
+func (p *Prices) Cost(model string, n Tokens) Cents {
+	price := p.Of(model)
+	var sum Cents
+	for _, part := range []struct {
+		price Cents
+		count int64
+	}{
+		{price.Input, n.Input}, {price.Output, n.Output}, {price.CacheWrite, n.CacheWrite}, {price.CacheRead, n.CacheRead},
+	} {
+		sum = sum.Add(Cents{part.price.d.Mul(decimal.NewFromInt(part.count)).Shift(-6)})
+	}
+	return sum
+}

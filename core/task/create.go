@@ -1,0 +1,138 @@
+package task
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"gurtos/core/actionlog"
+)
+
+// Create makes a task of the body of a request, a TaskSpec in JSON. What is wrong
+// with it is an *Invalid, and then nothing was made.
+func (t *Tasks) Create(ctx context.Context, body []byte, from Caller) (Task, error) {
+	r, err := decode(body)
+	if err != nil {
+		return Task{}, err
+	}
+	s, err := t.spec(r, from)
+	if err != nil {
+		return Task{}, err
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return Task{}, err
+	}
+	if err := t.mayCreate(ctx, s, from); err != nil {
+		return Task{}, err
+	}
+	var made Task
+	err = t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		id := newID(f)
+		evs := []actionlog.Event{{Type: actionlog.TypeTaskCreated, Task: id, Spec: raw, User: "box-" + id, App: from.App}}
+		if err := t.submit(evs); err != nil {
+			return nil, err
+		}
+		made = f.Tasks[id].copy()
+		return nil, nil
+	})
+	return made, err
+}
+
+// newID is t and letters and digits that no task has.
+func newID(f *fold) string {
+	for {
+		id := "t" + strings.ToLower(rand.Text()[:12])
+		if f.Tasks[id] == nil {
+			return id
+		}
+	}
+}
+
+// copy is what may be shown of an entry.
+func (e *entry) copy() Task {
+	c := e.Task
+	c.Layers = slices.Clone(c.Layers)
+	c.Tools, c.Hosts = slices.Clone(c.Tools), slices.Clone(c.Hosts)
+	return c
+}
+
+func (f *fold) entry(id string) (*entry, error) {
+	e := f.Tasks[id]
+	if e == nil {
+		return nil, &NotFound{"task", shown(id)}
+	}
+	return e, nil
+}
+
+// Get returns one task.
+func (t *Tasks) Get(ctx context.Context, id string) (Task, error) {
+	var out Task
+	err := t.read(ctx, func(f *fold) error {
+		e, err := f.entry(id)
+		if err == nil {
+			out = e.copy()
+		}
+		return err
+	})
+	return out, err
+}
+
+// Steps returns a task and every step that it logged so far, for a worker that
+// carries on.
+func (t *Tasks) Steps(ctx context.Context, id string) (Task, []Step, error) {
+	var out Task
+	var steps []Step
+	err := t.read(ctx, func(f *fold) error {
+		e, err := f.entry(id)
+		if err == nil {
+			out, steps = e.copy(), slices.Clone(e.Steps)
+		}
+		return err
+	})
+	return out, steps, err
+}
+
+// The number of tasks that a page has.
+const (
+	DefaultPage = 100
+	MaxPage     = 1000
+)
+
+// Filter says which tasks to list.
+type Filter struct {
+	State     State  // "" for all
+	Workspace string // "" for all
+	Before    string // only tasks created before the one of this id
+	Limit     int    // DefaultPage when 0
+}
+
+// List returns tasks, newest first.
+func (t *Tasks) List(ctx context.Context, want Filter) ([]Task, error) {
+	if want.Limit == 0 {
+		want.Limit = DefaultPage
+	}
+	out := []Task{}
+	err := t.read(ctx, func(f *fold) error {
+		from := len(f.Order)
+		if want.Before != "" {
+			e, err := f.entry(want.Before)
+			if err != nil {
+				return err
+			}
+			from, _ = slices.BinarySearchFunc(f.Order, e.Seq, func(id string, seq int64) int {
+				return int(f.Tasks[id].Seq - seq)
+			})
+		}
+		for i := from - 1; i >= 0 && len(out) < want.Limit; i-- {
+			e := f.Tasks[f.Order[i]]
+			if (want.State == "" || e.State == want.State) && (want.Workspace == "" || e.Workspace == want.Workspace) {
+				out = append(out, e.copy())
+			}
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,341 @@
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/approval"
+	"gurtos/core/budget"
+	"gurtos/core/permission"
+)
+
+// fold is all state of the box that follows from its log. Only apply changes it, so
+// that the same lines always give the same state.
+type fold struct {
+	Seq       int64                        // of the last line applied
+	At        string                       // of the same
+	Tasks     map[string]*entry            //
+	Order     []string                     // ids as they were created
+	Approvals approval.Book                //
+	Ledger    budget.Ledger                //
+	Paused    bool                         // Pause all agents is on
+	Rights    map[string]permission.Rights // by app
+	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
+
+	// What follows from the tasks' states, kept so that nobody walks all tasks.
+	queue []string            // queued ones as they were created
+	live  map[string]bool     // running and waiting ones
+	count map[State]int       //
+	done  map[string][]string // by workspace, in the order in which they became done
+}
+
+// entry is a task and what only its broker needs.
+type entry struct {
+	Task
+	Steps    []Step           // every step, while the task may still be resumed
+	Calls    map[string]*call // by key, while the task may still call
+	Alias    map[string]string
+	Reserved budget.Cents // by its calls that run
+	Seq      int64        // of the line that created it
+	EndSeq   int64        // of the line that ended it
+	EndAt    string       // its at
+	ModelAsk int          // questions asked for the model's cost
+	Granted  budget.Cents // what those that were approved added to the budget for the model
+}
+
+// Step is a line of progress as a worker gets it back.
+type Step struct {
+	Text string          `json:"text"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// call is what the log tells of one key.
+type call struct {
+	Tool     string
+	Input    json.RawMessage
+	Started  bool         // tool.call is logged
+	Reserved budget.Cents // by it, until its result
+	Result   *CallResult
+}
+
+// CallResult is how a call ended.
+type CallResult struct {
+	OK     bool            `json:"ok"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  string          `json:"error,omitempty"`
+	Cents  budget.Cents    `json:"-"`
+}
+
+func newFold() *fold {
+	return &fold{
+		Tasks: map[string]*entry{}, Rights: map[string]permission.Rights{}, InFlight: map[string]budget.Cents{},
+		live: map[string]bool{}, count: map[State]int{}, done: map[string][]string{},
+	}
+}
+
+// apply folds one line in. A line that no build of this version writes is an error.
+func (f *fold) apply(ev *actionlog.Event) error {
+	if ev.Clock > 0 {
+		f.Ledger.Stepped(budget.Day(f.At), budget.Day(ev.At))
+	}
+	f.Seq, f.At = ev.Seq, ev.At
+	if ev.Type == actionlog.TypeTaskCreated {
+		return f.created(ev)
+	}
+	e := f.Tasks[ev.Task]
+	if e == nil && ev.Task != "" && ev.Type != actionlog.TypeNote {
+		return fmt.Errorf("line %d: there is no task %s", ev.Seq, ev.Task)
+	}
+	if e != nil {
+		e.UpdatedAt = ev.At
+	}
+	switch ev.Type {
+	case actionlog.TypeTaskState:
+		f.state(e, ev)
+	case actionlog.TypeTaskStep:
+		e.step(ev)
+	case actionlog.TypeToolCall:
+		f.called(e, ev)
+	case actionlog.TypeToolResult:
+		f.returned(e, ev)
+	case actionlog.TypeApprovalAsked:
+		return f.asked(e, ev)
+	case actionlog.TypeApprovalAnswered:
+		f.answered(e, ev)
+	case actionlog.TypeCost:
+		return f.cost(e, ev)
+	case actionlog.TypeNote:
+		return f.note(e, ev)
+	}
+	return nil
+}
+
+func (f *fold) created(ev *actionlog.Event) error {
+	e := &entry{Seq: ev.Seq, Calls: map[string]*call{}, Alias: map[string]string{}}
+	if err := json.Unmarshal(ev.Spec, &e.Spec); err != nil {
+		return fmt.Errorf("line %d: the task's spec: %w", ev.Seq, err)
+	}
+	e.ID, e.User, e.App = ev.Task, ev.User, ev.App
+	e.Layers = []string{}
+	e.CreatedAt, e.UpdatedAt = ev.At, ev.At
+	f.Tasks[e.ID] = e
+	f.Order = append(f.Order, e.ID)
+	f.enter(e, Queued)
+	return nil
+}
+
+// enter moves a task from the state it is in into another.
+func (f *fold) enter(e *entry, to State) {
+	if e.State != "" {
+		f.count[e.State]--
+	}
+	switch {
+	case e.State == Queued:
+		f.queue = slices.DeleteFunc(f.queue, func(id string) bool { return id == e.ID })
+	case e.State == Done:
+		f.done[e.Workspace] = slices.DeleteFunc(f.done[e.Workspace], func(id string) bool { return id == e.ID })
+	}
+	e.State = to
+	f.count[to]++
+	switch to {
+	case Queued:
+		f.queue = append(f.queue, e.ID)
+	case Done:
+		f.done[e.Workspace] = append(f.done[e.Workspace], e.ID)
+	}
+	if delete(f.live, e.ID); to.Live() {
+		f.live[e.ID] = true
+	}
+}
+
+// seen are the tasks whose layers one that starts now in a workspace sees, newest
+// first.
+func (f *fold) seen(workspace string) []string {
+	out := slices.Clone(f.done[workspace])
+	slices.Reverse(out)
+	if out == nil {
+		out = []string{}
+	}
+	return out
+}
+
+func (f *fold) state(e *entry, ev *actionlog.Event) {
+	f.enter(e, State(ev.State))
+	if ev.Layers != nil {
+		e.Layers = ev.Layers
+	}
+	if ev.Error != "" {
+		e.Error = ev.Error
+	}
+	if ev.Summary != "" {
+		e.Summary = ev.Summary
+	}
+	if !e.State.Ended() {
+		return
+	}
+	e.EndSeq, e.EndAt = ev.Seq, ev.At
+	e.Steps = nil
+	// What runs still may end and be charged; the rest can't be called again.
+	for key, c := range e.Calls {
+		if c.Result != nil || !c.Started {
+			delete(e.Calls, key)
+		}
+	}
+	e.Alias = nil
+}
+
+// stepLength is how many characters of its latest step a task shows.
+const stepLength = 200
+
+func (e *entry) step(ev *actionlog.Event) {
+	e.Step = cut(ev.Text, stepLength)
+	if !e.State.Ended() {
+		e.Steps = append(e.Steps, Step{ev.Text, ev.Data})
+	}
+	var data struct {
+		Summary any `json:"summary"`
+	}
+	if len(ev.Data) > 0 && json.Unmarshal(ev.Data, &data) == nil {
+		switch s := data.Summary.(type) {
+		case bool:
+			if s {
+				e.Summary = ev.Text
+			}
+		case string:
+			e.Summary = s
+		}
+	}
+}
+
+func cut(s string, most int) string {
+	n := 0
+	for i := range s {
+		if n == most {
+			return s[:i]
+		}
+		n++
+	}
+	return s
+}
+
+// AppOf is the app that a tool belongs to.
+func AppOf(tool string) string {
+	app, _, _ := strings.Cut(tool, ".")
+	return app
+}
+
+func (f *fold) called(e *entry, ev *actionlog.Event) {
+	f.release(e, e.Calls[ev.Key])
+	c := &call{Tool: ev.Tool, Input: ev.Input, Started: true, Reserved: extraCents(ev, "reserved")}
+	e.Calls[ev.Key] = c
+	e.Reserved = e.Reserved.Add(c.Reserved)
+	app := AppOf(c.Tool)
+	f.InFlight[app] = f.InFlight[app].Add(c.Reserved)
+}
+
+// release gives back what a call had reserved.
+func (f *fold) release(e *entry, c *call) {
+	if c == nil || c.Reserved.Sign() == 0 {
+		return
+	}
+	e.Reserved = e.Reserved.Sub(c.Reserved)
+	app := AppOf(c.Tool)
+	if f.InFlight[app] = f.InFlight[app].Sub(c.Reserved); f.InFlight[app].Sign() == 0 {
+		delete(f.InFlight, app)
+	}
+	c.Reserved = budget.Cents{}
+}
+
+func (f *fold) returned(e *entry, ev *actionlog.Event) {
+	c := e.Calls[ev.Key]
+	if c == nil {
+		c = &call{}
+		e.Calls[ev.Key] = c
+	}
+	f.release(e, c)
+	r := &CallResult{OK: ev.OK != nil && *ev.OK, Output: ev.Output, Error: ev.Error, Cents: cents(ev.Cents)}
+	c.Result = r
+	e.CostCents = e.CostCents.Add(r.Cents)
+	if r.Cents.Sign() > 0 {
+		f.Ledger.AddTool(budget.Day(ev.At), AppOf(c.Tool), r.Cents)
+	}
+	if e.State.Ended() {
+		delete(e.Calls, ev.Key)
+	}
+}
+
+func (f *fold) asked(e *entry, ev *actionlog.Event) error {
+	var a approval.Approval
+	if err := json.Unmarshal(ev.Approval, &a); err != nil {
+		return fmt.Errorf("line %d: the approval: %w", ev.Seq, err)
+	}
+	if !f.Approvals.Ask(a) {
+		return nil
+	}
+	if strings.HasPrefix(a.ID, e.ID+".budget.model.") {
+		e.ModelAsk++
+	}
+	if a.Tool != "" && e.Calls[a.Key] == nil {
+		e.Calls[a.Key] = &call{Tool: a.Tool, Input: a.Input}
+	}
+	return nil
+}
+
+func (f *fold) answered(e *entry, ev *actionlog.Event) {
+	yes := ev.Approved != nil && *ev.Approved
+	if !f.Approvals.Answer(ev.ID, yes, ev.By, ev.Reason) {
+		return
+	}
+	if a, _ := f.Approvals.Get(ev.ID); yes && strings.HasPrefix(ev.ID, e.ID+".budget.model.") {
+		e.Granted = e.Granted.Add(a.CostCents)
+	}
+}
+
+func (f *fold) cost(e *entry, ev *actionlog.Event) error {
+	c := cents(ev.Cents)
+	app := ""
+	if e != nil {
+		e.CostCents = e.CostCents.Add(c)
+		app = e.App
+	}
+	if spender := extraText(ev, "spender"); spender != "" && ev.Model == "" {
+		f.Ledger.AddTool(budget.Day(ev.At), spender, c)
+		return nil
+	} else if spender != "" {
+		app = spender
+	}
+	f.Ledger.AddModel(budget.Day(ev.At), app, ev.Model, c)
+	return nil
+}
+
+func cents(n json.Number) budget.Cents {
+	c, err := budget.ParseCents(string(n))
+	if err != nil {
+		return budget.Cents{}
+	}
+	return c
+}
+
+func extra(ev *actionlog.Event, name string) json.RawMessage {
+	for _, x := range ev.Extra {
+		if x.Name == name {
+			return x.Value
+		}
+	}
+	return nil
+}
+
+func extraCents(ev *actionlog.Event, name string) budget.Cents {
+	return cents(json.Number(extra(ev, name)))
+}
+
+func extraText(ev *actionlog.Event, name string) string {
+	var s string
+	if v := extra(ev, name); v != nil && json.Unmarshal(v, &s) != nil {
+		return ""
+	}
+	return s
+}

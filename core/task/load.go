@@ -1,0 +1,136 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/approval"
+	"gurtos/core/budget"
+	"gurtos/core/permission"
+)
+
+// checkpointVersion is that of the folded state as it is kept beside the log. A
+// state of another version is left alone and the log folded anew.
+const checkpointVersion = 1
+
+// checkpointEvery is after how many lines the folded state is kept anew.
+const checkpointEvery = 20_000
+
+// checkpoint is the fold as it is kept. A cache: the log alone is the truth.
+type checkpoint struct {
+	Version   int                          `json:"version"`
+	At        string                       `json:"at"`
+	Tasks     []*entry                     `json:"tasks"` // as they were created
+	Done      map[string][]string          `json:"done"`
+	Approvals *approval.Book               `json:"approvals"`
+	Ledger    *budget.Ledger               `json:"ledger"`
+	Paused    bool                         `json:"paused"`
+	Rights    map[string]permission.Rights `json:"rights"`
+	InFlight  map[string]budget.Cents      `json:"inFlight"`
+}
+
+func (f *fold) encode() ([]byte, error) {
+	c := checkpoint{
+		Version: checkpointVersion, At: f.At, Done: f.done, Approvals: &f.Approvals, Ledger: &f.Ledger,
+		Paused: f.Paused, Rights: f.Rights, InFlight: f.InFlight, Tasks: make([]*entry, 0, len(f.Order)),
+	}
+	for _, id := range f.Order {
+		c.Tasks = append(c.Tasks, f.Tasks[id])
+	}
+	return json.Marshal(c)
+}
+
+func decodeFold(seq int64, b []byte) (*fold, error) {
+	f := newFold()
+	c := checkpoint{Approvals: &f.Approvals, Ledger: &f.Ledger}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return nil, err
+	}
+	if c.Version != checkpointVersion {
+		return nil, fmt.Errorf("version %d", c.Version)
+	}
+	f.Seq, f.At, f.Paused = seq, c.At, c.Paused
+	if c.Rights != nil {
+		f.Rights = c.Rights
+	}
+	if c.InFlight != nil {
+		f.InFlight = c.InFlight
+	}
+	for _, e := range c.Tasks {
+		state := e.State
+		e.State = ""
+		f.Tasks[e.ID] = e
+		f.Order = append(f.Order, e.ID)
+		f.enter(e, state)
+	}
+	// enter has them in the order of creation; the order in which they ended counts.
+	if f.done = c.Done; f.done == nil {
+		f.done = map[string][]string{}
+	}
+	return f, nil
+}
+
+// load folds the log, from the checkpoint on where there is one that can be read.
+func (t *Tasks) load(ctx context.Context) error {
+	if seq, b, ok := t.opt.Log.LoadCheckpoint(); ok {
+		if f, err := decodeFold(seq, b); err == nil {
+			t.fold = f
+		} else {
+			t.opt.Slog.Warn("the kept state is left alone and the log is read from its start", "why", err)
+		}
+	}
+	return t.opt.Log.Read(ctx, t.fold.Seq, func(_ []byte, event func() (actionlog.Event, error)) error {
+		ev, err := event()
+		if err != nil {
+			return err
+		}
+		return t.fold.apply(&ev)
+	})
+}
+
+// save keeps the folded state beside the log when enough lines came since.
+func (t *Tasks) save(least int64) error {
+	t.mu.Lock()
+	seq := t.fold.Seq
+	if seq-t.saved < least || t.broken != nil {
+		t.mu.Unlock()
+		return nil
+	}
+	b, err := t.fold.encode()
+	t.saved = seq
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	// A state must not run ahead of the log that it is made of.
+	if err := t.opt.Log.Wait(context.Background(), seq); err != nil {
+		return err
+	}
+	return t.opt.Log.SaveCheckpoint(seq, b)
+}
+
+// listDisk finds the folders of tasks and deletes those that no task in the log has:
+// a power cut came before the task's first line was on disk.
+func (t *Tasks) listDisk() error {
+	names, err := os.ReadDir(filepath.Join(t.opt.Home, "tasks"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the folders of tasks: %w", err)
+	}
+	for _, n := range names {
+		id := n.Name()
+		if t.fold.Tasks[id] != nil {
+			t.disk[id] = true
+			continue
+		}
+		if err := t.dropAll(id); err != nil {
+			t.opt.Slog.Warn("a folder that no task has stays", "folder", id, "why", err)
+		}
+	}
+	return nil
+}

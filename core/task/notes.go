@@ -1,0 +1,68 @@
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"gurtos/core/actionlog"
+)
+
+// What the box itself notes about tasks; the value of "what" in a note of track box.
+const (
+	notePause  = "pause"              // {paused, by}
+	noteMerged = "call merged"        // {key, with}: key shares the run of with
+	noteRights = "permission"         // {app, set, by}
+	noteRefuse = "permission refused" // {app, item, tool?}
+	noteAlert  = "alert"              // {text}
+)
+
+// note is a note event of the box.
+func note(what string, data map[string]any, task string) (actionlog.Event, error) {
+	d := map[string]any{"what": what}
+	for k, v := range data {
+		d[k] = v
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return actionlog.Event{}, fmt.Errorf("note %s: %w", what, err)
+	}
+	return actionlog.Event{Type: actionlog.TypeNote, Track: "box", Data: b, Task: task}, nil
+}
+
+// mustNote is note for data that can always be encoded.
+func mustNote(what string, data map[string]any, task string) actionlog.Event {
+	ev, err := note(what, data, task)
+	if err != nil {
+		panic(err)
+	}
+	return ev
+}
+
+// note folds in what the box itself said. Notes of apps change nothing here.
+func (f *fold) note(e *entry, ev *actionlog.Event) error {
+	if ev.Track != "box" {
+		return nil
+	}
+	var d struct {
+		What   string          `json:"what"`
+		Paused bool            `json:"paused"`
+		Key    string          `json:"key"`
+		With   string          `json:"with"`
+		App    string          `json:"app"`
+		Set    json.RawMessage `json:"set"`
+	}
+	if err := json.Unmarshal(ev.Data, &d); err != nil {
+		return nil // a note of another shape is none of ours
+	}
+	switch d.What {
+	case notePause:
+		f.Paused = d.Paused
+	case noteMerged:
+		if e != nil && e.Alias != nil {
+			e.Alias[d.Key] = d.With
+		}
+	case noteRights:
+		return f.setRights(d.App, d.Set)
+	}
+	return nil
+}

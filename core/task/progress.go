@@ -1,0 +1,81 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/budget"
+)
+
+// Step logs a line of progress of a task that works, after what it wrote so far is on
+// disk.
+func (t *Tasks) Step(ctx context.Context, id, text string, data json.RawMessage) (actionlog.Event, error) {
+	if err := t.syncLayer(id); err != nil {
+		return actionlog.Event{}, err
+	}
+	return t.line(ctx, id, actionlog.Event{Type: actionlog.TypeTaskStep, Task: id, Text: text, Data: data})
+}
+
+// line writes one event of a task that has not ended and returns it as it is logged.
+func (t *Tasks) line(ctx context.Context, id string, ev actionlog.Event) (actionlog.Event, error) {
+	evs := []actionlog.Event{ev}
+	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		e, err := f.entry(id)
+		if err != nil {
+			return nil, err
+		}
+		if !e.State.Live() {
+			return nil, &Over{id, e.State}
+		}
+		return evs, nil
+	})
+	return evs[0], err
+}
+
+// Cost books what a worker spent by itself, or what its model cost.
+func (t *Tasks) Cost(ctx context.Context, id string, c budget.Cents, what, model string, tokens json.RawMessage) (actionlog.Event, error) {
+	return t.line(ctx, id, actionlog.Event{Type: actionlog.TypeCost, Task: id, Cents: c.Number(), What: what, Model: model, Tokens: tokens})
+}
+
+// syncLayer puts what the task wrote on disk. Steps that come while one sync runs
+// share the next one.
+func (t *Tasks) syncLayer(id string) error {
+	t.mu.Lock()
+	r := t.live[id]
+	t.mu.Unlock()
+	if r == nil {
+		return nil // nothing of it is mounted, so nothing is unwritten
+	}
+	<-r.ready // a worker may be faster than the call that started it
+	t.mu.Lock()
+	sb := r.sandbox
+	t.mu.Unlock()
+	if sb == nil {
+		return nil
+	}
+	return r.sync.do(sb.Sync)
+}
+
+// ToolCost books what a tool spent beyond the price of its call. It is booked though
+// the task ended meanwhile: the money is gone.
+func (t *Tasks) ToolCost(ctx context.Context, id, tool string, c budget.Cents, what string) error {
+	spender, err := json.Marshal(AppOf(tool))
+	if err != nil {
+		return err
+	}
+	ev := actionlog.Event{
+		Type: actionlog.TypeCost, Task: id, Cents: c.Number(), What: what,
+		Extra: []actionlog.Field{{Name: "spender", Value: spender}},
+	}
+	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		_, err := f.entry(id)
+		return []actionlog.Event{ev}, err
+	})
+}
+
+// ToolStep logs a line of progress that a tool has to say.
+func (t *Tasks) ToolStep(ctx context.Context, id, text string, data json.RawMessage) error {
+	_, err := t.line(ctx, id, actionlog.Event{Type: actionlog.TypeTaskStep, Task: id, Text: text, Data: data})
+	return err
+}

@@ -1,0 +1,100 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/permission"
+	"gurtos/core/strict"
+)
+
+func (f *fold) setRights(app string, set json.RawMessage) error {
+	next, err := f.Rights[app].Change(set)
+	if err != nil {
+		return fmt.Errorf("line %d: permissions of %s: %w", f.Seq, app, err)
+	}
+	f.Rights[app] = next
+	return nil
+}
+
+// Rights are what the owner decided for an app.
+func (t *Tasks) Rights(ctx context.Context, app string) (permission.Rights, error) {
+	var r permission.Rights
+	err := t.read(ctx, func(f *fold) error { r = f.Rights[app].Clone(); return nil })
+	return r, err
+}
+
+// AllRights are what the owner decided for every app that the owner ever touched.
+func (t *Tasks) AllRights(ctx context.Context) (map[string]permission.Rights, error) {
+	var all map[string]permission.Rights
+	err := t.read(ctx, func(f *fold) error {
+		all = maps.Clone(f.Rights)
+		for app, r := range all {
+			all[app] = r.Clone()
+		}
+		return nil
+	})
+	return all, err
+}
+
+var appName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// SetRights changes what an app may do by the body of a PUT and returns what holds
+// then.
+func (t *Tasks) SetRights(ctx context.Context, app string, body []byte, by string) (permission.Rights, error) {
+	if !appName.MatchString(app) {
+		return permission.Rights{}, &NotFound{"app", shown(app)}
+	}
+	var out permission.Rights
+	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		next, err := f.Rights[app].Change(body)
+		var bad *strict.Error
+		if errors.As(err, &bad) {
+			return nil, &Invalid{bad.Field, bad.Sentence}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = next.Clone()
+		return one(note(noteRights, map[string]any{"app": app, "set": json.RawMessage(body), "by": by}, ""))
+	})
+	return out, err
+}
+
+func one(ev actionlog.Event, err error) ([]actionlog.Event, error) {
+	return []actionlog.Event{ev}, err
+}
+
+// mayCreate holds a task that an app starts against what the owner lets it do. A
+// refusal is noted in the log.
+func (t *Tasks) mayCreate(ctx context.Context, s Spec, from Caller) error {
+	if from.App == "" {
+		return nil
+	}
+	items := []string{}
+	if s.Worker == "droid" {
+		items = append(items, permission.Shell)
+	}
+	for _, h := range s.Hosts {
+		items = append(items, "host:"+h)
+	}
+	var refused error
+	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		for _, item := range items {
+			if !f.Rights[from.App].Allowed(item) {
+				refused = &Forbidden{permission.Refusal(t.opt.Tools.Title(from.App), item)}
+				return one(note(noteRefuse, map[string]any{"app": from.App, "item": item}, ""))
+			}
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	return refused
+}

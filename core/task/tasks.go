@@ -1,0 +1,247 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/settings"
+	"gurtos/sandbox"
+	"gurtos/sandbox/layers"
+)
+
+// Log is what tasks need of the action log.
+type Log interface {
+	Submit(ev ...actionlog.Event) (last int64, err error)
+	Wait(ctx context.Context, seq int64) error
+	Read(ctx context.Context, after int64, fn actionlog.Reader) error
+	SaveCheckpoint(seq int64, state []byte) error
+	LoadCheckpoint() (seq int64, state []byte, ok bool)
+}
+
+// Runner starts sandboxes.
+type Runner interface {
+	Start(ctx context.Context, spec sandbox.Spec) (Sandbox, error)
+}
+
+// RunnerFunc is a Runner made of its one function.
+type RunnerFunc func(ctx context.Context, spec sandbox.Spec) (Sandbox, error)
+
+// Start calls f.
+func (f RunnerFunc) Start(ctx context.Context, spec sandbox.Spec) (Sandbox, error) {
+	return f(ctx, spec)
+}
+
+// Sandbox is a started worker.
+type Sandbox interface {
+	Wait() sandbox.Exit
+	Stop(grace time.Duration)
+	Kill()
+	Freeze() error
+	Thaw() error
+	Sync() error // of the layer: what the task wrote is on disk after it
+}
+
+// Layers makes, seals and deletes the folders that hold what a task changes.
+type Layers interface {
+	Create(dir string) error
+	Seal(ctx context.Context, view layers.View) error
+	Sealed(dir string) bool
+	Drop(dir string) error
+}
+
+// Broker opens the socket through which a task reaches the box.
+type Broker interface {
+	Open(id, path string, uid int) (Socket, error)
+}
+
+// Socket is one task's broker.
+type Socket interface {
+	Serve(inside net.Listener) // the listener in the task's own file system
+	Close() error
+}
+
+// Tools knows which tools the apps that are on have.
+type Tools interface {
+	Has(name string) bool
+	Title(app string) string // what people call the app
+}
+
+// Settings are the box's.
+type Settings interface{ Values() settings.Values }
+
+// Worker says how a kind of worker is started.
+type Worker struct {
+	Args []string // program and arguments, as paths inside the sandbox
+	Env  []string // added to what every task has
+}
+
+// Options are what Tasks is made of. All fields but Log are needed for a box; Now
+// and Slog have defaults.
+type Options struct {
+	Home     string // BOX_HOME
+	Log      Log
+	Runner   Runner
+	Layers   Layers
+	Tools    Tools
+	Settings Settings
+	Workers  map[string]Worker // by the name that a TaskSpec uses
+	Model    string            // BOX_MODEL; DefaultModel when empty
+	Canary   Canary            // makes each task's false keys; nil for none
+	Now      func() time.Time
+	Slog     *slog.Logger
+}
+
+// Canary makes the false cloud keys of a task: always the same ones for an id.
+type Canary interface {
+	Keys(id string) (accessKeyID, secretAccessKey string)
+}
+
+// Caller is who asks for a task.
+type Caller struct {
+	App string // the app whose box asks, "" for the API
+	By  string // a person's or device's name, for the log
+}
+
+// Tasks is every task of the box and the queue that runs them.
+//
+// Each change is decided and handed to the log under mu, folded in at once, and
+// answered only when its line is on disk; a read waits for the last line that it
+// saw. So nobody ever learns what a power cut could take back. Lock order: mu, then
+// the log's own.
+type Tasks struct {
+	opt    Options
+	kick   chan struct{} // the queue has something to look at
+	litter chan struct{} // the janitor has
+
+	mu       sync.Mutex
+	fold     *fold
+	broken   error                         // the log failed: nothing is decided any more
+	live     map[string]*run               // sandboxes that were started and not yet gone, by task
+	slots    slots                         //
+	turn     map[string]int64              // when an app's task was last started, in turns
+	turns    int64                         //
+	answered map[string]chan struct{}      // closed when the approval is answered
+	resumed  chan struct{}                 // closed when no pause holds any more, nil for none
+	full     bool                          // the disk is: no new work
+	disk     map[string]bool               // tasks whose folder is on disk
+	flights  map[string]map[string]*Flight // calls that are not over, by task and key
+	saved    int64                         // line of the last checkpoint
+	homeless map[string]bool               // done tasks whose home was deleted
+
+	seen time.Time // when the last line was folded in, with its monotonic reading
+}
+
+// New folds the log and returns the tasks as they stood. Nothing runs until Run.
+func New(ctx context.Context, o Options) (*Tasks, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Slog == nil {
+		o.Slog = slog.Default()
+	}
+	if o.Model == "" {
+		o.Model = DefaultModel
+	}
+	t := &Tasks{
+		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},
+		answered: map[string]chan struct{}{}, homeless: map[string]bool{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
+	}
+	for _, dir := range []string{"tasks", "workspaces"} {
+		// Only search permission: a task's user may reach its own broker.sock.
+		if err := os.MkdirAll(filepath.Join(o.Home, dir), 0o711); err != nil {
+			return nil, fmt.Errorf("folder for %s: %w", dir, err)
+		}
+	}
+	if err := t.load(ctx); err != nil {
+		return nil, err
+	}
+	if t.fold.Paused {
+		t.resumed = make(chan struct{})
+	}
+	return t, t.listDisk()
+}
+
+// commit decides under the lock, writes what was decided and waits until it is on
+// disk. A decision that is an error, too, is told only once what it rests on is there.
+func (t *Tasks) commit(ctx context.Context, decide func(f *fold) ([]actionlog.Event, error)) error {
+	seq, err := t.decide(decide)
+	if werr := t.opt.Log.Wait(ctx, seq); werr != nil {
+		return werr
+	}
+	return err
+}
+
+// decide is commit without the wait; seq is the line to wait for.
+func (t *Tasks) decide(decide func(f *fold) ([]actionlog.Event, error)) (seq int64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.broken != nil {
+		return t.fold.Seq, t.broken
+	}
+	evs, err := decide(t.fold)
+	if err != nil || len(evs) == 0 {
+		return t.fold.Seq, err
+	}
+	return t.fold.Seq, t.submit(evs)
+}
+
+// submit hands decided events to the log and folds them in. mu is held.
+func (t *Tasks) submit(evs []actionlog.Event) error {
+	if _, err := t.opt.Log.Submit(evs...); err != nil {
+		t.broken = fmt.Errorf("the action log: %w", err)
+		t.wake()
+		return t.broken
+	}
+	for i := range evs {
+		if err := t.fold.apply(&evs[i]); err != nil {
+			t.broken = err // what was decided can't be folded: a fault of this program
+			t.wake()
+			return err
+		}
+		t.follow(&evs[i])
+	}
+	t.seen = t.opt.Now()
+	return nil
+}
+
+// follow wakes whoever waits for what an event says. mu is held.
+func (t *Tasks) follow(ev *actionlog.Event) {
+	switch ev.Type {
+	case actionlog.TypeApprovalAnswered:
+		if c := t.answered[ev.ID]; c != nil {
+			close(c)
+			delete(t.answered, ev.ID)
+		}
+	case actionlog.TypeTaskCreated, actionlog.TypeTaskState:
+		t.wake()
+	}
+}
+
+func (t *Tasks) wake() {
+	select {
+	case t.kick <- struct{}{}:
+	default:
+	}
+}
+
+// read looks at the fold under the lock and returns once what was seen is on disk.
+func (t *Tasks) read(ctx context.Context, look func(f *fold) error) error {
+	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) { return nil, look(f) })
+}
+
+func (t *Tasks) workspaceDir(name string) string {
+	return filepath.Join(t.opt.Home, "workspaces", name)
+}
+
+func (t *Tasks) dir(id string) string { return filepath.Join(t.opt.Home, "tasks", id) }
+
+func (t *Tasks) layerDir(id string) string { return filepath.Join(t.dir(id), "layer") }
+
+func (t *Tasks) homeDir(id string) string { return filepath.Join(t.dir(id), "home") }
