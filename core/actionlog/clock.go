@@ -48,3 +48,18 @@ func (c *clock) read() (at string, step int64) {
 
 // keep makes the last reading the one that the next is measured against.
 func (c *clock) keep() { c.last, c.ran = c.wall, c.run }
+
+// text is the time as lines have it.
+func (c *clock) text() string { return c.now().UTC().Format(timeFormat) }
+
+// lastAt tells the at of the last line before this start. That time went by while
+// the box was off is not to be told from a step; that it went back is.
+func (c *clock) lastAt(at string) {
+	last, err := time.Parse(timeFormat, at)
+	if err != nil || c.mono == nil {
+		return
+	}
+	if now := c.now().UTC().Round(0); now.Before(last) {
+		c.last, c.ran = last, c.mono()
+	}
+}

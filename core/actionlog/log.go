@@ -1,12 +1,10 @@
 package actionlog
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -32,6 +30,34 @@ type Options struct {
 	Mono func() time.Duration
 	// Quarantine cuts damaged lines out instead of refusing to open.
 	Quarantine bool
+	// Damaged is called at most once, from a goroutine of the log, when a line that
+	// Open left for later turns out to be damaged. The log is broken then.
+	Damaged func(error)
+
+	// Free is how many bytes the log's disk has left, statfs when nil.
+	Free func() (int64, error)
+	// Reserve is how many bytes are kept for the log on a full disk, 32 MiB when 0,
+	// none when negative.
+	Reserve int64
+	// Low is how many free bytes make the disk full, 64 MiB when 0.
+	Low int64
+	// Upfront is how many bytes at the end are checked before Open returns, 64 MiB
+	// when 0. What is before them is checked while the log is in use.
+	Upfront int64
+}
+
+// withDefaults fills in what is 0.
+func (o Options) withDefaults(dir string) Options {
+	if o.FS == nil {
+		o.FS = durable.Disk
+	}
+	if o.Free == nil {
+		o.Free = func() (int64, error) { return free(dir) }
+	}
+	o.Reserve = cmp.Or(o.Reserve, 32<<20)
+	o.Low = cmp.Or(o.Low, 64<<20)
+	o.Upfront = cmp.Or(o.Upfront, 64<<20)
+	return o
 }
 
 // ErrClosed is what a closed log answers.
@@ -40,10 +66,20 @@ var ErrClosed = errors.New("the action log is closed")
 // Log is the open action log of a box. One process has it open for writing.
 // All methods can be called at once from many goroutines.
 type Log struct {
-	dir  string
-	fs   durable.FS
-	file durable.File
-	wg   sync.WaitGroup // the writer
+	dir       string
+	fs        durable.FS
+	opt       Options
+	file      durable.File
+	index     *index
+	memory    *memory
+	reserve   *reserve
+	recovered Recovery
+	checked   Mark               // Open looked at what is behind it
+	wg        sync.WaitGroup     // the writer and the checker
+	end       context.CancelFunc // ends the checker
+
+	fullMu sync.Mutex
+	full   bool // the disk was full and hasn't had room enough since
 
 	mu      sync.Mutex
 	work    sync.Cond     // pending grew, or the log is closing
@@ -71,6 +107,7 @@ type Mark struct {
 type batch struct {
 	buf  []byte
 	last Mark
+	at   []indexEntry  // for the index; off counts from the batch
 	done chan struct{} // closed when it is durable or err is set
 	err  error
 }
@@ -78,20 +115,29 @@ type batch struct {
 // Open opens the log of a box, makes it when there is none, and repairs what a
 // power cut can leave. See doc.go for what it refuses.
 func Open(dir string, o Options) (*Log, error) {
-	l := &Log{dir: dir, fs: o.FS, clock: newClock(o), changed: make(chan struct{})}
-	if l.fs == nil {
-		l.fs = durable.Disk
-	}
+	o = o.withDefaults(dir)
+	l := &Log{dir: dir, fs: o.FS, opt: o, clock: newClock(o), changed: make(chan struct{})}
 	l.work.L, l.room.L = &l.mu, &l.mu
-	if err := l.open(o); err != nil {
-		if l.file != nil {
-			l.file.Close()
+	notes, err := l.open()
+	if err == nil {
+		l.seq, l.prev = l.head.Seq, l.head.Hash
+		l.pending = l.newBatch()
+		l.wg.Go(l.write)
+		if len(notes) > 0 {
+			_, err = l.Append(context.Background(), notes...)
 		}
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	} else {
+		l.closeFiles()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open action log %s: %w", filepath.Join(dir, logName), err)
 	}
-	l.seq, l.prev = l.head.Seq, l.head.Hash
-	l.pending = l.newBatch()
-	l.wg.Go(l.write)
+	ctx, end := context.WithCancel(context.Background())
+	l.end = end
+	l.wg.Go(func() { l.check(ctx) })
 	return l, nil
 }
 
@@ -112,6 +158,7 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 	}
 	b, seq, prev := l.pending, l.seq, l.prev
 	start := len(b.buf)
+	var at []indexEntry
 	undo := func(err error) (int64, error) {
 		b.buf = b.buf[:start]
 		return 0, err
@@ -132,6 +179,9 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 		}
 		seq, prev = seq+1, hash(b.buf[from:])
 		b.buf = append(b.buf, '\n')
+		if seq%indexEvery == 0 {
+			at = append(at, indexEntry{seq: seq + 1, off: int64(len(b.buf)), prev: prev})
+		}
 	}
 	if len(b.buf)-start > maxSubmit {
 		return undo(fmt.Errorf("action log: events of %d bytes at once, %d are allowed", len(b.buf)-start, maxSubmit))
@@ -139,6 +189,7 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 	if len(ev) > 0 {
 		l.clock.keep()
 		l.seq, l.prev = seq, prev
+		b.at = append(b.at, at...)
 		b.last = Mark{Seq: seq, Hash: prev}
 		l.work.Signal()
 	}
@@ -189,6 +240,15 @@ func (l *Log) Head() (seq int64, hash string) {
 	return l.head.Seq, l.head.Hash
 }
 
+// Now is the at that a line submitted now would get, and by how many milliseconds
+// the clock was stepped since the last line.
+func (l *Log) Now() (now time.Time, step int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, step = l.clock.read()
+	return l.clock.wall, step
+}
+
 // Err is why the log takes nothing any more, nil while it does.
 func (l *Log) Err() error {
 	l.mu.Lock()
@@ -207,6 +267,9 @@ func (l *Log) Close() error {
 	l.work.Signal()
 	l.room.Broadcast()
 	l.mu.Unlock()
+	if l.end != nil {
+		l.end()
+	}
 	l.wg.Wait()
 
 	l.mu.Lock()
@@ -216,38 +279,25 @@ func (l *Log) Close() error {
 		l.announce()
 	}
 	l.mu.Unlock()
-	return errors.Join(broken, l.file.Close())
+	return errors.Join(broken, l.closeFiles())
 }
 
-func hash(line []byte) string {
-	sum := sha256.Sum256(line)
-	return hex.EncodeToString(sum[:])
+func (l *Log) closeFiles() error {
+	var errs []error
+	if l.memory != nil {
+		errs = append(errs, l.memory.close())
+	}
+	if l.index != nil {
+		l.index.close()
+	}
+	if l.reserve != nil {
+		l.reserve.close()
+	}
+	if l.file != nil {
+		errs = append(errs, l.file.Close())
+	}
+	return errors.Join(errs...)
 }
 
-const logName = "log.jsonl"
-
-func (l *Log) open(o Options) (err error) {
-	l.file, err = l.fs.Open(filepath.Join(l.dir, logName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := l.file.Lock(); err != nil {
-		return err
-	}
-	if err := l.fs.SyncDir(l.dir); err != nil {
-		return err
-	}
-	end := int64(0)
-	err = scan(l.file, 0, 1<<62, func(line []byte, next int64) error {
-		if _, err := Decode(line); err != nil {
-			return fmt.Errorf("line %d: %w", l.head.Seq+1, err)
-		}
-		end = next
-		l.head = Mark{Seq: l.head.Seq + 1, Hash: hash(line), End: next}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return l.file.Truncate(end)
-}
+// Recovered says what Open found and repaired. The log has notes of it already.
+func (l *Log) Recovered() Recovery { return l.recovered }

@@ -1,10 +1,8 @@
 package actionlog
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 )
@@ -13,23 +11,31 @@ import (
 // decodes it when that is needed. An error of it ends the reading.
 type Reader func(line []byte, ev func() (Event, error)) error
 
-// Read calls fn for the durable lines behind line after.
+// Read calls fn for the durable lines behind line after. It holds up nobody, and
+// takes as much memory as the longest line.
 func (l *Log) Read(ctx context.Context, after int64, fn Reader) error {
-	_, err := l.readOn(ctx, cursor{}, after, fn)
-	return err
+	l.mu.Lock()
+	end := l.head
+	l.mu.Unlock()
+	c := l.cursor(after, end)
+	return c.read(ctx, after, end, fn)
 }
 
 // Follow is Read, and goes on with each new line once it is durable, until ctx
-// ends, fn fails or the log is closed.
+// ends, fn fails or the log ends; it gives the reason.
 func (l *Log) Follow(ctx context.Context, after int64, fn Reader) error {
-	var at cursor
+	var c *cursor
 	for {
 		l.mu.Lock()
-		changed, broken := l.changed, l.err
+		end, changed, broken := l.head, l.changed, l.err
 		l.mu.Unlock()
-		var err error
-		if at, err = l.readOn(ctx, at, after, fn); err != nil {
-			return err
+		if c == nil && after < end.Seq {
+			c = l.cursor(after, end)
+		}
+		if c != nil {
+			if err := c.read(ctx, after, end, fn); err != nil {
+				return err
+			}
 		}
 		if broken != nil {
 			return broken
@@ -43,68 +49,47 @@ func (l *Log) Follow(ctx context.Context, after int64, fn Reader) error {
 }
 
 // cursor is a place between two lines.
-type cursor struct{ seq, off int64 }
-
-// readOn reads from at to the durable end and is where it came to.
-func (l *Log) readOn(ctx context.Context, at cursor, after int64, fn Reader) (cursor, error) {
-	l.mu.Lock()
-	end := l.head
-	l.mu.Unlock()
-	if after >= end.Seq || at.seq >= end.Seq {
-		return at, nil
-	}
-	err := scan(l.file, at.off, end.End, func(line []byte, next int64) error {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		at = cursor{at.seq + 1, next}
-		if at.seq <= after {
-			return nil
-		}
-		return fn(line, func() (Event, error) { return Decode(line) })
-	})
-	if errors.Is(err, os.ErrClosed) {
-		err = ErrClosed
-	}
-	return at, err
+type cursor struct {
+	seq int64 // of the line before
+	in  *lines
 }
 
-// scan calls fn for each whole line of r between the offsets from and end, with
-// the offset behind it. What follows the last newline is left out.
-func scan(r io.ReaderAt, from, end int64, fn func(line []byte, next int64) error) error {
-	buf := make([]byte, 64<<10)
-	have := 0 // bytes of buf that are read, beginning at from
-	for {
-		line := 0
-		for {
-			n := bytes.IndexByte(buf[line:have], '\n')
-			if n < 0 {
-				break
-			}
-			from += int64(n) + 1
-			if err := fn(buf[line:line+n], from); err != nil {
-				return err
-			}
-			line += n + 1
+// cursor is a place at or before the line behind after.
+func (l *Log) cursor(after int64, end Mark) *cursor {
+	if after >= end.Seq {
+		return &cursor{seq: end.Seq, in: newLines(l.file, end.End, end.End)}
+	}
+	m := l.index.find(l.file, end.End, max(after, 0)+1, end.End)
+	return &cursor{seq: m.Seq, in: newLines(l.file, m.End, end.End)}
+}
+
+// read reads up to end.
+func (c *cursor) read(ctx context.Context, after int64, end Mark, fn Reader) error {
+	c.in.end = end.End
+	for c.seq < end.Seq {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		have = copy(buf, buf[line:have])
-		if have == len(buf) {
-			if have > maxLine {
-				return fmt.Errorf("a line of more than %d bytes", maxLine)
-			}
-			buf = append(buf, make([]byte, len(buf))...)
+		line, err := c.in.next()
+		if errors.Is(err, os.ErrClosed) {
+			return ErrClosed
 		}
-		want := buf[have:]
-		if left := end - from - int64(have); int64(len(want)) > left {
-			want = want[:left]
+		if errors.Is(err, io.EOF) {
+			return &DamageError{First: c.seq + 1, Last: end.Seq, Kind: removed}
 		}
-		n, err := r.ReadAt(want, from+int64(have))
-		have += n
-		if n == 0 {
-			if err == io.EOF || len(want) == 0 {
-				return nil
-			}
+		if err != nil {
+			return err
+		}
+		c.seq++
+		if seq, _, ok := frame(line); !ok || seq != c.seq {
+			return &DamageError{First: c.seq, Last: c.seq, Kind: garbled}
+		}
+		if c.seq <= after {
+			continue
+		}
+		if err := fn(line, func() (Event, error) { return Decode(line) }); err != nil {
 			return err
 		}
 	}
+	return nil
 }

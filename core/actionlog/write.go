@@ -1,6 +1,11 @@
 package actionlog
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
 
 // write takes batches to the disk until the log is closed or broken. There is one
 // write and one sync at a time; whatever is submitted meanwhile goes with the next.
@@ -13,34 +18,51 @@ func (l *Log) write() {
 		err := l.commit(b)
 		l.mu.Lock()
 		l.flying = nil
-		if err != nil {
+		if err == nil {
+			l.head = b.last
+		} else {
 			// What the kernel still holds of a failed sync is unknown: nothing may
 			// follow it.
-			l.err = fmt.Errorf("the action log can't be written any more: %w", err)
-			b.err, l.pending.err = l.err, l.err
-			close(l.pending.done)
-			l.room.Broadcast()
-		} else {
-			l.head = b.last
+			b.err = l.fail(fmt.Errorf("the action log can't be written any more: %w", err))
 		}
 		close(b.done)
-		l.announce()
+		if err == nil {
+			l.announce()
+		}
+		l.recycle(b)
 		l.mu.Unlock()
 		if err != nil {
 			return
 		}
+		l.memory.settle(time.Now())
 	}
+}
+
+// fail breaks the log for good, for the reason that is given first. l.mu is held.
+func (l *Log) fail(err error) error {
+	if l.err != nil {
+		return l.err
+	}
+	l.err, l.pending.err = err, err
+	close(l.pending.done)
+	l.room.Broadcast()
+	l.work.Broadcast()
+	l.announce()
+	return err
 }
 
 // take is the next batch, nil when the log is closed and all is written.
 func (l *Log) take() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.pending.buf) == 0 {
+	for l.err == nil && len(l.pending.buf) == 0 {
 		if l.closing {
 			return nil
 		}
 		l.work.Wait()
+	}
+	if l.err != nil {
+		return nil
 	}
 	b := l.pending
 	b.last.End = l.head.End + int64(len(b.buf))
@@ -49,17 +71,41 @@ func (l *Log) take() *batch {
 	return b
 }
 
+// recycle keeps the buffer of a batch for the next, unless it grew large. l.mu is
+// held.
+func (l *Log) recycle(b *batch) {
+	if cap(b.buf) <= 1<<20 {
+		l.spare = b.buf
+	}
+	b.buf = nil
+}
+
+// newBatch is an empty batch. l.mu is held, or nobody else has the log yet.
 func (l *Log) newBatch() *batch {
 	b := &batch{buf: l.spare[:0], done: make(chan struct{})}
 	l.spare = nil
 	return b
 }
 
+// commit makes a batch durable.
 func (l *Log) commit(b *batch) error {
-	if _, err := l.file.WriteAt(b.buf, l.head.End); err != nil {
+	start := l.head.End // moved by this goroutine only
+	_, err := l.file.WriteAt(b.buf, start)
+	if errors.Is(err, syscall.ENOSPC) && l.reserve.release() {
+		_, err = l.file.WriteAt(b.buf, start)
+	}
+	if err != nil {
 		return err
 	}
-	return l.file.Datasync()
+	if err := l.file.Datasync(); err != nil {
+		return err
+	}
+	l.memory.keep(b.last)
+	for _, e := range b.at {
+		e.off += start
+		l.index.add(e)
+	}
+	return nil
 }
 
 // announce wakes those who follow. l.mu is held.

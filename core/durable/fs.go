@@ -102,13 +102,24 @@ func (f file) Lock() error { return Lock(f.File) }
 // Lock takes the exclusive lock on f, or returns ErrLocked at once. Closing f, or
 // the end of the process, gives it back.
 func Lock(f *os.File) error {
-	err := file{f}.control("flock", func(fd int) error {
-		return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	// A lock of the open file, not of the process (fcntl(2), open file description
+	// locks): a second Open in the same process is refused too.
+	err := file{f}.control("lock", func(fd int) error {
+		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart})
 	})
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
 	}
 	return err
+}
+
+// Locked says whether somebody else holds the lock of f, and takes nothing.
+func Locked(f *os.File) (bool, error) {
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+	err := file{f}.control("lock", func(fd int) error {
+		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &lock)
+	})
+	return err == nil && lock.Type != unix.F_UNLCK, err
 }
 
 // control runs a system call on the descriptor, again when a signal interrupts it.

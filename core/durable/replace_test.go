@@ -171,7 +171,18 @@ func TestLock(t *testing.T) {
 	if err := second.Lock(); !errors.Is(err, durable.ErrLocked) {
 		t.Errorf("a second lock: %v", err)
 	}
+	looker, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer looker.Close()
+	if held, err := durable.Locked(looker); err != nil || !held {
+		t.Errorf("looking at a lock that is held: %v, %v", held, err)
+	}
 	first.Close()
+	if held, err := durable.Locked(looker); err != nil || held {
+		t.Errorf("looking at a lock that was given back: %v, %v", held, err)
+	}
 	if err := second.Lock(); err != nil {
 		t.Errorf("after the first is closed: %v", err)
 	}
