@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -85,7 +86,11 @@ func shown(t testing.TB, v View) []string {
 			if err != nil {
 				return err
 			}
-			line += " " + strings.TrimSpace(string(b))
+			text := strings.TrimSpace(string(b))
+			if len(text) > 60 {
+				text = fmt.Sprintf("%x", sha256.Sum256(b))
+			}
+			line += " " + text
 		}
 		all = append(all, line)
 		return nil
