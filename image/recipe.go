@@ -39,8 +39,9 @@ var Tasks = Root{
 		"/var/cache/*", "/var/log/*", "/var/lib/apt/*", "/var/lib/systemd/*", "/var/lib/dpkg/*-old", "/var/backups/*", "/boot/*", "/media/*", "/srv/*", "/dev/*", "/run/*", "/tmp/*",
 		"/usr/share/perl/*/pod/*", "/usr/share/perl/*.pod", "/usr/lib/x86_64-linux-gnu/perl/*.pod",
 	},
-	Keep: []string{"/usr/share/doc/*/copyright", "/usr/share/common-licenses/*"},
-	Dirs: []string{"/work", "/home/box", "/run/box", "/tmp", "/proc", "/dev", "/sys", "/usr/lib/gurtos"},
+	Keep:  []string{"/usr/share/doc/*/copyright", "/usr/share/common-licenses/*"},
+	Links: map[string]string{"/usr/bin/python": "python3"},
+	Dirs:  []string{"/work", "/home/box", "/run/box", "/tmp", "/proc", "/dev", "/sys", "/usr/lib/gurtos"},
 	Files: map[string]string{
 		"/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nbox:x:1000:1000:task:/home/box:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"/etc/group":  "root:x:0:\nbox:x:1000:\nnogroup:x:65534:\n",
@@ -55,7 +56,7 @@ var Tasks = Root{
 
 // System is the root that the box runs on. Its packages are unpacked and not installed: nothing of theirs runs while building.
 var System = Root{
-	Packages: []string{"linux-image-amd64", "systemd-boot-efi", "xfsprogs", "e2fsprogs", "dosfstools", "ca-certificates", "tzdata"},
+	Packages: []string{"linux-image-amd64", "systemd-boot-efi", "xfsprogs", "e2fsprogs", "dosfstools", "ca-certificates", "tzdata", "busybox-static"},
 	Skip:     unread,
 	Keep:     Tasks.Keep,
 	Dirs:     []string{"/proc", "/sys", "/dev", "/run", "/tmp", "/data", "/etc", "/root", "/var", "/usr/lib/gurtos/bin", "/usr/lib/gurtos/tasks", "/usr/lib/modules"},
@@ -79,8 +80,11 @@ var Programs = []string{
 	"/usr/sbin/mke2fs", "/usr/sbin/e2fsck", "/usr/sbin/mkfs.fat", "/usr/sbin/fsck.fat", // sticks and the ESP
 }
 
-// Shell is put beside them in a debug build alone.
-const Shell = "busybox-static"
+// Shell is taken beside them in a debug build alone.
+const Shell = "/usr/bin/busybox"
+
+// Data are the files, as patterns, that it takes as they are.
+var Data = []string{"/usr/share/zoneinfo/*", "/etc/mke2fs.conf", "/usr/share/common-licenses/*"}
 
 // Drivers are the folders and files under the kernel's module tree that the box carries, as patterns where * also stands for /. What wants
 // firmware stays out: the box has none, and a graphics driver without its firmware takes a working screen away.
@@ -97,6 +101,7 @@ var Drivers = []string{
 
 // NoDrivers are taken out of Drivers again.
 var NoDrivers = []string{
+	"*/test_*", "*/tests/*", "*kunit*",
 	"drivers/gpu/drm/amd/*", "drivers/gpu/drm/radeon/*", "drivers/gpu/drm/nouveau/*", "drivers/gpu/drm/i915/*", "drivers/gpu/drm/xe/*", "drivers/net/wireless/*", "drivers/misc/habanalabs/*", "drivers/usb/gadget/*", "drivers/net/ethernet/mellanox/*",
 	"drivers/net/ethernet/chelsio/*", "drivers/net/ethernet/qlogic/*", "drivers/net/ethernet/broadcom/bnx2x/*", "drivers/net/ethernet/netronome/*", "drivers/scsi/qla2xxx/*", "drivers/scsi/lpfc/*", "drivers/scsi/bfa/*", "drivers/scsi/be2iscsi/*", "drivers/scsi/qedf/*", "drivers/scsi/qedi/*", "drivers/char/ipmi/*",
 }

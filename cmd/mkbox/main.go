@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -33,6 +32,7 @@ type maker struct {
 
 var verbs = []verb{
 	{"build", "static programs into bin/ and the file system that tasks see", doBuild},
+	{"image", "the bootable system disk (--why, --refresh, --debug)", doImage},
 	{"deps", "what this machine needs installed, and why", doDeps},
 }
 
@@ -103,23 +103,4 @@ func (m *maker) ready(ctx context.Context, debug bool, uses ...deps.Use) error {
 	b, err := build.Open(ctx, m.root, debug, m.show)
 	m.Build = b
 	return err
-}
-
-func doBuild(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("build", flag.ContinueOnError)
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if err := m.ready(ctx, false, deps.Build); err != nil {
-		return err
-	}
-	_, err := m.Tasks(ctx)
-	return errors.Join(m.Programs(ctx), err, m.Prune())
-}
-
-func doDeps(context.Context, *maker, []string) error {
-	for _, p := range deps.Packages {
-		fmt.Printf("%-24s %s\n", p.Name, p.For)
-	}
-	return nil
 }

@@ -2,8 +2,6 @@ package build
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,7 +61,7 @@ func (b *Build) makeTasks(ctx context.Context, w *step.Work, key string, npm map
 		return err
 	}
 	root := filepath.Join(w.Temp, "root")
-	packages, err := debian.Root{Suite: image.Suite, Packages: image.Tasks.Packages, Drop: image.Tasks.Skip, Keep: image.Tasks.Keep, Epoch: epoch}.
+	packages, err := debian.Root{Suite: image.Suite, Packages: image.Tasks.Packages, Skip: image.Tasks.Skip, Keep: image.Tasks.Keep, Epoch: epoch}.
 		Make(ctx, root, w.Temp, w.Log, func(s string) { w.Say("%s", s) })
 	if err != nil {
 		return err
@@ -152,34 +150,6 @@ func checkTasks(root string) error {
 		}
 		return nil
 	})
-}
-
-func debianParts(packages []debian.Package) (parts []sbom.Part) {
-	for _, p := range packages {
-		parts = append(parts, sbom.Debian(p.Name, p.Version, p.Arch))
-	}
-	return parts
-}
-
-// writeParts writes the SBOM of a root, and its Debian packages for packages.lock.
-func writeParts(dir, root string, packages []debian.Package, parts []sbom.Part) error {
-	f, err := os.Create(filepath.Join(dir, root+".cdx.json"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := sbom.Write(f, "gurtos-"+root, parts); err != nil {
-		return err
-	}
-	versions := map[string]string{}
-	for _, p := range packages {
-		versions[p.Name] = p.Version
-	}
-	j, err := json.MarshalIndent(versions, "", "\t")
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, root+".versions.json"), append(j, '\n'), 0o644), f.Close())
 }
 
 // Tasks makes the tasks file system and points .cache/tasks to it.

@@ -18,14 +18,17 @@ import (
 type Root struct {
 	Suite    string
 	Packages []string
-	Drop     []string // path patterns that dpkg doesn't unpack, where * also stands for /
+	Skip     []string // path patterns that dpkg doesn't unpack, where * also stands for /
 	Keep     []string // what it unpacks all the same
 	Unpack   bool     // unpack the packages only, and run nothing of theirs
 	Epoch    int64    // seconds since 1970: no file is newer
 }
 
 // Package is one package that went in.
-type Package struct{ Name, Version, Arch, Source string }
+type Package struct {
+	Name, Version, Arch, Source string
+	Files                       []string // paths from the root, of a Root that was only unpacked
+}
 
 // Make makes the root in dir, which must not exist, with temp for scratch. What mmdebstrap does goes to log, and in few words to say.
 func (r Root) Make(ctx context.Context, dir, temp string, log io.Writer, say func(string)) ([]Package, error) {
@@ -38,7 +41,7 @@ func (r Root) Make(ctx context.Context, dir, temp string, log io.Writer, say fun
 	if r.Unpack {
 		args[2] = "--variant=extract"
 	}
-	for _, p := range r.Drop {
+	for _, p := range r.Skip {
 		args = append(args, "--dpkgopt=path-exclude="+p)
 	}
 	for _, p := range r.Keep {
@@ -51,10 +54,11 @@ func (r Root) Make(ctx context.Context, dir, temp string, log io.Writer, say fun
 	for _, o := range options {
 		args = append(args, "--aptopt="+o)
 	}
-	// The archives are there until the very end in one variant and only right after unpacking in the other.
-	hook := "--extract-hook=for d in \"$1\"/var/cache/apt/archives/*.deb; do dpkg-deb --show --showformat='${Package} ${Version} ${Architecture} ${source:Package}\\n' \"$d\"; done >> " + list
-	if !r.Unpack {
-		hook = "--customize-hook=dpkg-query --admindir=\"$1\"/var/lib/dpkg --show --showformat='${Package} ${Version} ${Architecture} ${source:Package}\\n' > " + list
+	const form = "--showformat='${Package} ${Version} ${Architecture} ${source:Package}\\n'"
+	hook := "--customize-hook=dpkg-query --admindir=\"$1\"/var/lib/dpkg --show " + form + " > " + list
+	if r.Unpack { // dpkg knows of nothing then, but the archives are still there right after unpacking
+		hook = "--extract-hook=for d in \"$1\"/var/cache/apt/archives/*.deb; do dpkg-deb --show " + form + " \"$d\"; " +
+			"dpkg-deb --fsys-tarfile \"$d\" | tar --list | sed 's,^[.],,'; done > " + list
 	}
 	args = append(args, hook, "--include="+strings.Join(r.Packages, ","), r.Suite, dir)
 	args = append(args, sources...)
@@ -92,11 +96,17 @@ func readPackages(name string) (list []Package, err error) {
 		return nil, fmt.Errorf("reading which packages went in: %w", err)
 	}
 	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
 		f := strings.Fields(line)
-		if len(f) != 4 {
+		switch {
+		case strings.HasPrefix(line, "/") && len(list) > 0:
+			p := &list[len(list)-1]
+			p.Files = append(p.Files, line)
+		case len(f) == 4:
+			list = append(list, Package{Name: f[0], Version: f[1], Arch: f[2], Source: f[3]})
+		default:
 			return nil, fmt.Errorf("reading which packages went in: odd line %q", line)
 		}
-		list = append(list, Package{f[0], f[1], f[2], f[3]})
 	}
 	slices.SortFunc(list, func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil

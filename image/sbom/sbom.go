@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 )
@@ -62,4 +63,19 @@ func Write(w io.Writer, name string, parts []Part) error {
 		Metadata any    `json:"metadata"`
 		Parts    []Part `json:"components"`
 	}{"CycloneDX", "1.6", 1, map[string]any{"component": map[string]string{"type": "operating-system", "name": name}}, parts})
+}
+
+// Read reads the parts of a document that Write wrote.
+func Read(name string) ([]Part, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var doc struct {
+		Parts []Part `json:"components"`
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return doc.Parts, nil
 }

@@ -1,0 +1,187 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"gurtos/image"
+	"gurtos/image/debian"
+	"gurtos/image/kmod"
+	"gurtos/image/step"
+)
+
+// What the base step's folder holds.
+const (
+	baseRoot   = "root"     // the picked tree
+	baseKernel = "vmlinuz"  // the kernel
+	baseStub   = "stub.efi" // systemd's UKI stub
+	baseShell  = "busybox"  // for debug builds
+	baseUname  = "uname"    // the kernel's release
+)
+
+// base is the step that picks the system root out of Debian's packages.
+func (b *Build) base() step.Step {
+	return step.Step{
+		Name: "base", What: "kernel and tools from Debian", Room: 3e9,
+		In: []step.Input{
+			{Name: "the system recipe", Hash: hashOf([]any{image.System, image.Programs, image.Shell, image.Data, image.Drivers, image.NoDrivers})},
+			{Name: "the way it is picked", Hash: baseForm},
+			{Name: "Debian's suite", Hash: image.Suite},
+			{Name: "the day of its packages", Hash: b.lock.AsOf},
+		},
+		Make: b.makeBase,
+	}
+}
+
+// baseForm is counted up when makeBase picks differently.
+const baseForm = "1"
+
+func (b *Build) makeBase(ctx context.Context, w *step.Work) error {
+	epoch, err := b.epoch()
+	if err != nil {
+		return err
+	}
+	all := filepath.Join(w.Temp, "all")
+	packages, err := debian.Root{Suite: image.Suite, Packages: image.System.Packages, Skip: image.System.Skip, Keep: image.System.Keep, Unpack: true, Epoch: epoch}.
+		Make(ctx, all, w.Temp, w.Log, func(s string) { w.Say("%s", s) })
+	if err != nil {
+		return err
+	}
+	w.Say("picking programs and their libraries")
+	root := filepath.Join(w.Dir, baseRoot)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return err
+	}
+	p := &picker{from: all, to: root, taken: map[string]bool{}}
+	for _, name := range image.Programs {
+		if err := p.program(name); err != nil {
+			return err
+		}
+	}
+	if err := p.match(image.Data); err != nil {
+		return err
+	}
+	if err := certificates(all, root, p); err != nil {
+		return err
+	}
+	if err := b.bootFiles(ctx, w, p); err != nil {
+		return err
+	}
+	var used []debian.Package
+	for _, pkg := range packages {
+		if slices.ContainsFunc(pkg.Files, func(f string) bool { return p.taken[f] }) {
+			used = append(used, pkg)
+			licence := "/usr/share/doc/" + pkg.Name + "/copyright"
+			if _, err := p.file(licence); err != nil {
+				return fmt.Errorf("the licence of %s: %w", pkg.Name, err)
+			}
+		}
+	}
+	if err := lay(root, image.System); err != nil {
+		return fmt.Errorf("laying the recipe's files: %w", err)
+	}
+	return writeParts(w.Dir, "system", used, debianParts(used))
+}
+
+// certificates joins the authorities that Debian trusts into the one file that programs read.
+func certificates(all, root string, p *picker) error {
+	files, err := filepath.Glob(all + "/usr/share/ca-certificates/mozilla/*.crt")
+	if err != nil || len(files) < 50 {
+		return errors.Join(err, fmt.Errorf("ca-certificates brought %d authorities", len(files)))
+	}
+	var joined bytes.Buffer
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		joined.Write(bytes.TrimSpace(text))
+		joined.WriteByte('\n')
+		p.taken[strings.TrimPrefix(f, all)] = true
+	}
+	to := root + "/etc/ssl/certs/ca-certificates.crt"
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, joined.Bytes(), 0o644)
+}
+
+// bootFiles takes the kernel, the stub, the shell and the modules.
+func (b *Build) bootFiles(ctx context.Context, w *step.Work, p *picker) error {
+	kernels, err := filepath.Glob(p.from + "/boot/vmlinuz-*")
+	if err != nil || len(kernels) != 1 {
+		return errors.Join(err, fmt.Errorf("the packages hold %d kernels, not one", len(kernels)))
+	}
+	uname := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
+	stub := "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
+	for to, from := range map[string]string{baseKernel: strings.TrimPrefix(kernels[0], p.from), baseStub: stub, baseShell: image.Shell} {
+		if err := copyFile(filepath.Join(w.Dir, to), p.from+from); err != nil {
+			return err
+		}
+		p.taken[from] = to != baseShell
+	}
+	if err := os.WriteFile(filepath.Join(w.Dir, baseUname), []byte(uname), 0o644); err != nil {
+		return err
+	}
+	w.Say("choosing and unpacking kernel modules")
+	tree, err := kmod.OpenTree(p.from + "/usr/lib/modules/" + uname)
+	if err != nil {
+		return err
+	}
+	want, not := image.Match(image.Drivers), image.Match(image.NoDrivers)
+	names := tree.Choose(func(path string) bool { return want.Has(path) && !not.Has(path) })
+	out := p.to + "/usr/lib/modules/" + uname
+	set, err := tree.Unpack(out, names, func(pairs [][2]string) error { return unxz(ctx, w, pairs) })
+	if err != nil {
+		return err
+	}
+	w.Say("%d of %d kernel modules", len(set), tree.Len())
+	for name, text := range set.Tables() {
+		if err := os.WriteFile(filepath.Join(out, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return copyFile(out+"/modules.builtin", p.from+"/usr/lib/modules/"+uname+"/modules.builtin")
+}
+
+// unxz unpacks each pair's first file into its second.
+func unxz(ctx context.Context, w *step.Work, pairs [][2]string) error {
+	var files []string
+	for _, p := range pairs {
+		if err := copyFile(p[1]+".xz", p[0]); err != nil {
+			return err
+		}
+		files = append(files, p[1]+".xz")
+	}
+	n := runtime.NumCPU()
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		var share []string
+		for j := i; j < len(files); j += n {
+			share = append(share, files[j])
+		}
+		if len(share) == 0 {
+			continue
+		}
+		group.Go(func() {
+			cmd := exec.CommandContext(ctx, "xz", append([]string{"--decompress", "--"}, share...)...)
+			out, err := cmd.CombinedOutput()
+			w.Log.Write(out)
+			if err != nil {
+				errs[i] = fmt.Errorf("unpacking %d modules with xz: %w", len(share), err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

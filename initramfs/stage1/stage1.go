@@ -1,0 +1,199 @@
+package stage1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/u-root/u-root/pkg/mount"
+	"golang.org/x/sys/unix"
+
+	"gurtos/boot/disk"
+	"gurtos/boot/modules"
+	"gurtos/boot/mounts"
+	"gurtos/boot/phase"
+	"gurtos/boot/release"
+	"gurtos/boot/uevent"
+	"gurtos/image/layout"
+)
+
+const (
+	newRoot = "/sysroot"
+	// patience is how long partitions may stay away before people are told;
+	// the search itself never ends, a slow or late disk still boots the box.
+	patience = 15 * time.Second
+)
+
+// fileSystems are the modules that no device asks for.
+var fileSystems = []string{"erofs"}
+
+// Stage1 is one run.
+type Stage1 struct {
+	Log *log.Logger
+	Say func(string) // tells people on the console what is waited for
+
+	words   release.Words
+	loader  *modules.Loader
+	changed chan struct{} // a block device came; room for one
+	system  disk.Part
+}
+
+// Run goes through all phases. It returns only when one failed: otherwise this
+// process has become stage 2.
+func (s *Stage1) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.changed = make(chan struct{}, 1)
+	return phase.Run(ctx, s.Log, []phase.Phase{
+		{Name: "kernel file systems", Run: s.mounts, Must: true},
+		{Name: "drivers", Run: s.drivers, Must: true},
+		{Name: "system partition", Run: s.mountSystem, Must: true},
+		{Name: "tasks partition", Run: s.mountTasks},
+		{Name: "switch to the system", Run: s.leave, Must: true},
+	}, func(string) {}, func(string, error) {})
+}
+
+func (s *Stage1) mounts(context.Context) error {
+	if err := mounts.All("/", mounts.Kernel); err != nil {
+		return err
+	}
+	var err error
+	s.words, err = release.CommandLine("/proc/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{layout.CmdSystem, layout.CmdTasks} {
+		if s.words[name] == "" {
+			return fmt.Errorf("the kernel's command line has no %s, so there is no knowing which system belongs to it", name)
+		}
+	}
+	return nil
+}
+
+// drivers starts loading and does not wait: the search for the partitions goes
+// on as soon as the first disk shows.
+func (s *Stage1) drivers(ctx context.Context) error {
+	dir, err := modules.Dir(layout.Modules)
+	if err != nil {
+		return err
+	}
+	if s.loader, err = modules.New(dir, s.Log); err != nil {
+		return err
+	}
+	events, err := uevent.Listen()
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := events.Run(ctx, s.hear); err != nil {
+			s.Log.Print(err)
+		}
+	}()
+	s.loader.Coldplug("/sys")
+	for _, name := range fileSystems {
+		if err := s.loader.Load(name); err != nil {
+			s.Log.Print(err) // it may be built in; the mount says if not
+		}
+	}
+	return nil
+}
+
+func (s *Stage1) hear(e uevent.Event) {
+	s.loader.Hear(e)
+	if e.Lost || e.Subsystem == "block" {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// find waits for the partition of a type whose own GUID the command line gives.
+func (s *Stage1) find(ctx context.Context, what, typ, guid string) (disk.Part, error) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		disks, err := disk.List("/sys", "/dev")
+		if err != nil {
+			return disk.Part{}, err
+		}
+		for _, p := range disk.Find(disks, typ) {
+			if !strings.EqualFold(p.GUID, guid) {
+				continue
+			}
+			if _, err := os.Stat(p.Path()); err == nil { // the kernel may not have read the table yet
+				return p, nil
+			}
+		}
+		select {
+		case <-s.changed:
+		case <-late.C:
+			s.Say(missing(what, guid, disks))
+		case <-ctx.Done():
+			return disk.Part{}, ctx.Err()
+		}
+	}
+}
+
+func missing(what, guid string, disks []disk.Disk) string {
+	if len(disks) == 0 {
+		return fmt.Sprintf("Still waiting for the %s partition %s: no disk has shown up.", what, guid)
+	}
+	names := make([]string, len(disks))
+	for i, d := range disks {
+		names[i] = d.String()
+	}
+	return fmt.Sprintf("Still waiting for the %s partition %s: it is on none of %s.", what, guid, strings.Join(names, ", "))
+}
+
+func (s *Stage1) mountSystem(ctx context.Context) error {
+	p, err := s.find(ctx, "system", layout.TypeSystem, s.words[layout.CmdSystem])
+	if err != nil {
+		return err
+	}
+	s.system = p
+	s.Log.Printf("system: %s, %s", p, p.GUID)
+	return mountRead(p, newRoot)
+}
+
+func (s *Stage1) mountTasks(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience) // without it the box still starts, and says so
+	defer cancel()
+	p, err := s.find(ctx, "tasks", layout.TypeTasks, s.words[layout.CmdTasks])
+	if err != nil {
+		return fmt.Errorf("the tasks partition %s was not found: %w", s.words[layout.CmdTasks], err)
+	}
+	return mountRead(p, filepath.Join(newRoot, layout.TasksRoot))
+}
+
+func mountRead(p disk.Part, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil && !errors.Is(err, unix.EROFS) {
+		return err
+	}
+	// nodev holds for both: /dev is a file system of its own.
+	if err := unix.Mount(p.Path(), dir, "erofs", unix.MS_RDONLY|unix.MS_NODEV|unix.MS_NOATIME, ""); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", p, dir, err)
+	}
+	return nil
+}
+
+// leave makes the system the root and becomes its init. The rootfs is emptied
+// and hidden below, not left: a later pivot_root needs a root that hangs on
+// another mount, and has it so.
+func (s *Stage1) leave(context.Context) error {
+	if err := os.MkdirAll("/run/gurtos", 0o755); err != nil {
+		return err
+	}
+	slot := s.system.Name[strings.LastIndexByte(s.system.Name, '-')+1:]
+	if err := os.WriteFile("/run/gurtos/slot", []byte(slot), 0o644); err != nil {
+		return err
+	}
+	log.SetOutput(s.Log.Writer()) // u-root's package speaks through the standard logger
+	log.SetFlags(0)
+	return mount.SwitchRoot(newRoot, layout.Bin+"/init")
+}
