@@ -77,20 +77,9 @@ func (b *Broker) Close() {
 
 var _ task.Broker = (*Broker)(nil)
 
-// Open makes a task's socket at path, for uid alone.
-func (b *Broker) Open(id, path string, uid int) (task.Socket, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(os.Chown(path, uid, uid), os.Chmod(path, 0o600)); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	s := &socket{uid: uid, slog: b.opt.Slog.With("task", id)}
+// Open makes a task's socket. It answers nobody before Listen told it whom to.
+func (b *Broker) Open(id string) task.Socket {
+	s := &socket{slog: b.opt.Slog.With("task", id), told: make(chan struct{}), closed: make(chan struct{})}
 	d := &desk{Broker: b, id: id, posts: make(chan struct{}, maxPosts)}
 	s.server = &http.Server{
 		Handler:           d.routes(),
@@ -100,22 +89,45 @@ func (b *Broker) Open(id, path string, uid int) (task.Socket, error) {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.slog.Handler(), slog.LevelDebug),
 	}
-	s.serve(&peers{Listener: l, allowed: []uint32{uint32(uid), 0}, slots: make(chan struct{}, maxConns)})
-	return s, nil
+	return s
 }
 
 // socket is one task's open broker.
 type socket struct {
-	uid     int
 	slog    *slog.Logger
 	server  *http.Server
 	serving sync.WaitGroup
+
+	told   chan struct{} // closed once uid is set
+	uid    int           // of the task
+	closed chan struct{}
+	close  sync.Once
+}
+
+// Listen makes the socket on the host, for uid alone.
+func (s *socket) Listen(path string, uid int) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chown(path, uid, uid), os.Chmod(path, 0o600)); err != nil {
+		l.Close()
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	s.uid = uid
+	close(s.told)
+	// Root of the box may do what it likes anyway, and a mode keeps it from nothing.
+	s.serve(&peers{Listener: l, socket: s, root: true, slots: make(chan struct{}, maxConns)})
+	return nil
 }
 
 // Serve answers on the listener in the task's own file system too. Nobody but the
 // task's user can be there, root neither.
 func (s *socket) Serve(inside net.Listener) {
-	s.serve(&peers{Listener: inside, allowed: []uint32{uint32(s.uid)}, slots: make(chan struct{}, maxConns)})
+	s.serve(&peers{Listener: inside, socket: s, slots: make(chan struct{}, maxConns)})
 }
 
 func (s *socket) serve(l net.Listener) {
@@ -128,6 +140,7 @@ func (s *socket) serve(l net.Listener) {
 
 // Close closes both listeners and every connection.
 func (s *socket) Close() error {
+	s.close.Do(func() { close(s.closed) })
 	err := s.server.Close()
 	s.serving.Wait()
 	return err

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"net"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +14,9 @@ const maxConns = 256
 // kernel says of the peer when it connected (SO_PEERCRED), whatever the file's mode.
 type peers struct {
 	net.Listener
-	allowed []uint32
-	slots   chan struct{} // one for each open connection
+	socket *socket
+	root   bool          // the host's root may connect too
+	slots  chan struct{} // one for each open connection
 }
 
 // Accept returns the next connection that may be, and closes those that may not.
@@ -26,8 +26,7 @@ func (p *peers) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, ok := peer(c)
-		if !ok || !slices.Contains(p.allowed, uid) {
+		if !p.may(c) {
 			c.Close()
 			continue
 		}
@@ -38,6 +37,17 @@ func (p *peers) Accept() (net.Conn, error) {
 			c.Close() // one too many
 		}
 	}
+}
+
+// may waits until it is known who the task's user is, and says whether c is theirs.
+func (p *peers) may(c net.Conn) bool {
+	select {
+	case <-p.socket.told:
+	case <-p.socket.closed:
+		return false
+	}
+	uid, ok := peer(c)
+	return ok && (uid == uint32(p.socket.uid) || p.root && uid == 0)
 }
 
 // peer is the user at the other end of a Unix connection.

@@ -124,6 +124,11 @@ func (t *Tasks) listDisk() error {
 	}
 	for _, n := range names {
 		id := n.Name()
+		for _, layer := range []string{t.layerDir(id), t.homeDir(id)} {
+			if err := t.opt.Layers.Recover(layer); err != nil {
+				return fmt.Errorf("the layer of %s: %w", id, err)
+			}
+		}
 		if t.fold.Tasks[id] != nil {
 			t.disk[id] = true
 			continue

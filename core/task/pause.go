@@ -23,9 +23,12 @@ func (t *Tasks) Pause(ctx context.Context, on bool, by string) error {
 	return err
 }
 
-// Paused says why no agent works now: "" when they do, "paused" when the owner
+// Paused says whether agents stand still.
+func (t *Tasks) Paused() bool { return t.Standstill() != "" }
+
+// Standstill says why no agent works now: "" when they do, "paused" when the owner
 // paused them, "paused: disk full" when the disk has too little room.
-func (t *Tasks) Paused() string {
+func (t *Tasks) Standstill() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

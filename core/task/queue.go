@@ -2,12 +2,10 @@ package task
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"gurtos/core/actionlog"
-	"gurtos/sandbox/layers"
 )
 
 // stopGrace is how long a worker may take to end when boxd does.
@@ -95,7 +93,7 @@ func (q *queue) pick() (*run, error) {
 	}
 	for id := range q.fold.live {
 		if q.live[id] == nil {
-			return q.begin(id)
+			return q.begin(id), nil
 		}
 	}
 	if int64(q.fold.count[Running]) >= q.opt.Settings.Values().MaxRunning {
@@ -112,7 +110,7 @@ func (q *queue) pick() (*run, error) {
 	if err := q.submit([]actionlog.Event{ev}); err != nil {
 		return nil, err
 	}
-	return q.begin(id)
+	return q.begin(id), nil
 }
 
 // oldest is the oldest queued task of the app whose turn is longest ago.
@@ -129,38 +127,10 @@ func (t *Tasks) oldest() string {
 	return best
 }
 
-// begin takes a slot for a run of a task that is to have a sandbox. mu is held.
-func (t *Tasks) begin(id string) (*run, error) {
-	slot, ok := t.slots.take()
-	if !ok {
-		return nil, errors.New("all user ids of tasks are taken")
-	}
-	r := &run{id: id, slot: slot, seq: t.fold.Seq, ready: make(chan struct{})}
+// begin enters a run of a task that is to have a sandbox. mu is held.
+func (t *Tasks) begin(id string) *run {
+	r := &run{id: id, seq: t.fold.Seq, ready: make(chan struct{})}
 	t.live[id] = r
 	t.disk[id] = true
-	return r, nil
+	return r
 }
-
-// slots hands out the user ids of sandboxes: none twice while anything of its owner
-// lives, and the one that was given back last comes last.
-type slots struct {
-	taken map[int]bool
-	next  int
-}
-
-func (s *slots) take() (int, bool) {
-	if s.taken == nil {
-		s.taken = map[int]bool{}
-	}
-	for range layers.Slots {
-		n := s.next
-		s.next = (s.next + 1) % layers.Slots
-		if !s.taken[n] {
-			s.taken[n] = true
-			return n, true
-		}
-	}
-	return 0, false
-}
-
-func (s *slots) give(n int) { delete(s.taken, n) }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"gurtos/core/actionlog"
 	"gurtos/sandbox"
@@ -16,9 +15,8 @@ import (
 
 // run is one sandbox of a task, from its slot to the end of all that lived in it.
 type run struct {
-	id   string
-	slot int
-	seq  int64 // line that must be on disk before anything starts
+	id  string
+	seq int64 // line that must be on disk before anything starts
 
 	sandbox Sandbox // guarded by Tasks.mu; nil until it is started
 	killed  bool    // guarded by Tasks.mu; nobody wants it any more
@@ -33,7 +31,7 @@ func (q *queue) work(r *run) {
 	if err := q.opt.Log.Wait(context.Background(), r.seq); err != nil {
 		return
 	}
-	exit, err := q.sandboxed(r)
+	exit, limits, err := q.sandboxed(r)
 	if q.ctx.Err() != nil {
 		return // boxd ends: the task goes on after the next start
 	}
@@ -42,7 +40,7 @@ func (q *queue) work(r *run) {
 		q.ended(r.id, Failed, fmt.Sprintf("The sandbox could not be started: %v.", err))
 		return
 	}
-	q.finish(r.id, exit)
+	q.finish(r.id, exit, limits)
 }
 
 // left frees what the run held once nothing of it lives.
@@ -52,43 +50,45 @@ func (q *queue) left(r *run) {
 		close(r.ready)
 	}
 	delete(q.live, r.id)
-	q.slots.give(r.slot)
 	q.mu.Unlock()
 	q.tidy()
 	q.wake()
 }
 
 // sandboxed starts the sandbox and returns how it ended.
-func (q *queue) sandboxed(r *run) (sandbox.Exit, error) {
+func (q *queue) sandboxed(r *run) (sandbox.Exit, sandbox.Limits, error) {
+	none := sandbox.Limits{}
 	t, err := q.Get(q.ctx, r.id)
 	if err != nil {
-		return sandbox.Exit{}, err
+		return sandbox.Exit{}, none, err
 	}
 	if !t.State.Live() {
-		return sandbox.Exit{}, nil // stopped or undone before it began
+		return sandbox.Exit{}, none, nil // stopped or undone before it began
 	}
 	if q.opt.Layers.Sealed(q.layerDir(r.id)) {
-		return sandbox.Exit{}, nil // it ended well, and boxd before it could say so
+		return sandbox.Exit{}, none, nil // it ended well, and boxd before it could say so
 	}
 	if err := q.folders(r.id); err != nil {
-		return sandbox.Exit{}, err
+		return sandbox.Exit{}, none, err
 	}
-	socket, err := q.broker.Open(r.id, filepath.Join(q.dir(r.id), "broker.sock"), layers.UID(r.slot))
+	spec, err := q.sandboxSpec(t)
 	if err != nil {
-		return sandbox.Exit{}, fmt.Errorf("broker socket: %w", err)
+		return sandbox.Exit{}, none, err
 	}
+	socket := q.broker.Open(r.id)
 	defer socket.Close()
-	spec, err := q.sandboxSpec(t, r)
-	if err != nil {
-		return sandbox.Exit{}, err
-	}
 	spec.Serve = socket.Serve
 	sb, err := q.opt.Runner.Start(q.ctx, spec)
 	if err != nil {
-		return sandbox.Exit{}, err
+		return sandbox.Exit{}, none, err
 	}
 	q.started(r, sb)
-	return sb.Wait(), nil
+	if err := socket.Listen(filepath.Join(q.dir(r.id), "broker.sock"), sb.UID()); err != nil {
+		sb.Kill()
+		sb.Wait()
+		return sandbox.Exit{}, none, fmt.Errorf("broker socket: %w", err)
+	}
+	return sb.Wait(), spec.Limits, nil
 }
 
 // started makes the sandbox known, and holds it to what was decided meanwhile.
@@ -135,7 +135,7 @@ func (t *Tasks) view(e Task) layers.View {
 	return v
 }
 
-func (q *queue) sandboxSpec(t Task, r *run) (sandbox.Spec, error) {
+func (q *queue) sandboxSpec(t Task) (sandbox.Spec, error) {
 	w, ok := q.opt.Workers[t.Worker]
 	if !ok {
 		return sandbox.Spec{}, fmt.Errorf("worker %s is not in this build", t.Worker)
@@ -149,7 +149,7 @@ func (q *queue) sandboxSpec(t Task, r *run) (sandbox.Spec, error) {
 		env = append(env, "AWS_ACCESS_KEY_ID="+id, "AWS_SECRET_ACCESS_KEY="+secret)
 	}
 	spec := sandbox.Spec{
-		ID: t.ID, User: t.User, Slot: r.slot, Work: q.view(t), Home: layers.View{Layer: q.homeDir(t.ID)},
+		ID: t.ID, User: t.User, Slot: sandbox.AnySlot, Work: q.view(t), Home: layers.View{Layer: q.homeDir(t.ID)},
 		Args: w.Args, Env: append(env, w.Env...),
 	}
 	if t.App != "" && t.Source == t.App {
@@ -163,12 +163,12 @@ func (q *queue) sandboxSpec(t Task, r *run) (sandbox.Spec, error) {
 }
 
 // finish seals what a worker that ended well leaves, and says how the task ended.
-func (q *queue) finish(id string, exit sandbox.Exit) {
+func (q *queue) finish(id string, exit sandbox.Exit, limits sandbox.Limits) {
 	t, err := q.Get(context.Background(), id)
 	if err != nil || !t.State.Live() {
 		return
 	}
-	if why := failure(exit); why != "" {
+	if why := failure(exit, limits); why != "" {
 		if exit.Disk && t.App != "" && t.Source == t.App {
 			q.overDisk(t)
 			return
@@ -211,27 +211,14 @@ func (q *queue) report(id string, err error) {
 	}
 }
 
-// failure is why a worker that ended failed, as a sentence; "" when it did not.
-func failure(x sandbox.Exit) string {
-	switch {
-	case x.Start != nil:
-		return fmt.Sprintf("The worker could not be started: %v.", x.Start)
-	case x.Code == 0 && x.Signal == nil:
-		return ""
-	case x.OOM:
-		return "The task ran out of memory."
-	case x.Disk:
-		return "The task wrote more than its disk limit."
-	case x.Pids:
-		return "The task started too many processes."
-	case x.Signal == syscall.SIGSYS:
-		return "The worker made a system call that no task may make."
+// failure is why a worker that ended failed, as a sentence; "" when it did not. What
+// the sandbox knows comes first, then the last line that the worker wrote.
+func failure(x sandbox.Exit, l sandbox.Limits) string {
+	if s := x.Sentence(l); s != "" || x.Code == 0 && x.Signal == nil && x.Start == nil {
+		return s
 	}
-	if line := lastLine(x.Output); line != "" && x.Signal == nil {
+	if line := lastLine(x.Output); line != "" {
 		return line
-	}
-	if x.Signal != nil {
-		return fmt.Sprintf("The worker was ended by a signal (%v).", x.Signal)
 	}
 	return fmt.Sprintf("The worker ended with exit code %d.", x.Code)
 }

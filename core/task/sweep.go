@@ -77,6 +77,12 @@ func (t *Tasks) leftovers() []leftover {
 			read[lower] = true
 		}
 	}
+	for id, seen := range t.puts {
+		read[id] = true
+		for _, lower := range seen {
+			read[lower] = true
+		}
+	}
 	var out []leftover
 	for _, id := range slices.Sorted(maps.Keys(t.disk)) {
 		e := t.fold.Tasks[id]

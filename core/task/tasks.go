@@ -46,6 +46,7 @@ type Sandbox interface {
 	Freeze() error
 	Thaw() error
 	Sync() error // of the layer: what the task wrote is on disk after it
+	UID() int    // the host's user id of all that runs in it, no other's while anything of it lives
 }
 
 // Layers makes, seals and deletes the folders that hold what a task changes.
@@ -54,16 +55,17 @@ type Layers interface {
 	Seal(ctx context.Context, view layers.View) error
 	Sealed(dir string) bool
 	Drop(dir string) error
+	Recover(dir string) error // finishes what a power cut left half done
+	Writer(view layers.View) (*layers.Writer, error)
 }
 
 // Broker opens the socket through which a task reaches the box.
-type Broker interface {
-	Open(id, path string, uid int) (Socket, error)
-}
+type Broker interface{ Open(id string) Socket }
 
 // Socket is one task's broker.
 type Socket interface {
-	Serve(inside net.Listener) // the listener in the task's own file system
+	Serve(inside net.Listener)         // the listener in the task's own file system; nobody is answered before Listen
+	Listen(path string, uid int) error // on the host, for this user alone
 	Close() error
 }
 
@@ -124,7 +126,6 @@ type Tasks struct {
 	fold     *fold
 	broken   error                         // the log failed: nothing is decided any more
 	live     map[string]*run               // sandboxes that were started and not yet gone, by task
-	slots    slots                         //
 	turn     map[string]int64              // when an app's task was last started, in turns
 	turns    int64                         //
 	answered map[string]chan struct{}      // closed when the approval is answered
@@ -133,6 +134,7 @@ type Tasks struct {
 	disk     map[string]bool               // tasks whose folder is on disk
 	flights  map[string]map[string]*Flight // calls that are not over, by task and key
 	saved    int64                         // line of the last checkpoint
+	puts     map[string][]string           // layers that files being put in are laid over, by their task
 	homeless map[string]bool               // done tasks whose home was deleted
 
 	seen time.Time // when the last line was folded in, with its monotonic reading
@@ -151,7 +153,7 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	}
 	t := &Tasks{
 		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},
-		answered: map[string]chan struct{}{}, homeless: map[string]bool{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
+		answered: map[string]chan struct{}{}, homeless: map[string]bool{}, puts: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
 	}
 	for _, dir := range []string{"tasks", "workspaces"} {
 		// Only search permission: a task's user may reach its own broker.sock.
