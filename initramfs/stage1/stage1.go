@@ -34,8 +34,9 @@ var fileSystems = []string{"erofs"}
 
 // Stage1 is one run.
 type Stage1 struct {
-	Log *log.Logger
-	Say func(string) // tells people on the console what is waited for
+	Log   *log.Logger
+	Lines func() []string // all that was logged, for stage 2
+	Say   func(string)    // tells people on the console what is waited for
 
 	words   release.Words
 	loader  *modules.Loader
@@ -191,6 +192,9 @@ func (s *Stage1) leave(context.Context) error {
 	}
 	slot := s.system.Name[strings.LastIndexByte(s.system.Name, '-')+1:]
 	if err := os.WriteFile("/run/gurtos/slot", []byte(slot), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/run/gurtos/stage1.log", []byte(strings.Join(s.Lines(), "\n")), 0o600); err != nil {
 		return err
 	}
 	log.SetOutput(s.Log.Writer()) // u-root's package speaks through the standard logger
