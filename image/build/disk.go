@@ -25,6 +25,7 @@ type Image struct {
 	Cmdline string // content, not a file
 	System  string // file system
 	Tasks   string // file system
+	Modules string // folder of the kernel's modules, with their tables
 }
 
 // cmdline is what the kernel is told.
@@ -161,10 +162,19 @@ func (b *Build) Image(ctx context.Context) (img Image, err error) {
 		dirs = append(dirs, dir)
 	}
 	cmdline, err := os.ReadFile(filepath.Join(dirs[4], CmdFile))
-	return Image{
+	if err != nil {
+		return img, err
+	}
+	uname, err := os.ReadFile(filepath.Join(dirs[0], baseUname))
+	if err != nil {
+		return img, err
+	}
+	img = Image{
 		Disk: filepath.Join(dirs[5], DiskFile), UKI: filepath.Join(dirs[4], UKIFile), Kernel: filepath.Join(dirs[0], baseKernel),
 		Initrd: filepath.Join(dirs[3], InitrdFile), Cmdline: string(cmdline), System: filepath.Join(dirs[2], SystemFile), Tasks: filepath.Join(dirs[1], TasksFile),
-	}, err
+		Modules: filepath.Join(dirs[0], baseRoot, "usr/lib/modules", string(uname)),
+	}
+	return img, b.record(img)
 }
 
 // Why tells of each step whether it would be made anew, and for which reasons.
