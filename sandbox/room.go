@@ -146,7 +146,7 @@ func mountImage(image string, file bool, users *os.File) (*os.File, error) {
 		defer loop.Close()
 		source = loop.Name()
 	}
-	m, err := newMount("erofs", quiet|unix.MOUNT_ATTR_RDONLY, [2]string{"source", source})
+	m, err := newMount("erofs", quiet|unix.MOUNT_ATTR_RDONLY, [2]string{"source", source}, [2]string{"ro", ""})
 	if err != nil {
 		return nil, err
 	}

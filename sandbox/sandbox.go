@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ type Sandbox struct {
 	b          *birth
 	spec       Spec
 	work, home *layers.Mount
+	noMemory   atomic.Bool   // version 1 told so
 	done       chan struct{} // closed when nothing of it is left
 	exit       Exit          // valid once done is closed
 }
@@ -103,7 +105,7 @@ func (s *Sandbox) run() {
 	s.b.broker.Close()
 	<-served
 	u := s.b.group.Used()
-	s.exit.OOM, s.exit.Pids = u.OOMKills > 0, u.NoPids > 0
+	s.exit.OOM, s.exit.Pids = u.OOMKills > 0 || s.noMemory.Load(), u.NoPids > 0
 	s.exit.Spent = Usage{CPU: u.CPU, MaxMemory: u.MaxMemory}
 	s.free()
 	<-oom
@@ -169,10 +171,9 @@ func (s *Sandbox) watchMemory(done chan<- struct{}) {
 		s.h.log.Warn("memory can't be watched", "sandbox", s.spec.ID, "error", err)
 		return
 	}
-	for range events {
-		if s.b.group.Used().OOMKills > 0 {
-			s.Kill()
-		}
+	for range events { // each tells of memory that could not be had; the counter of kills comes later
+		s.noMemory.Store(true)
+		s.Kill()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -122,10 +123,15 @@ func key(dir, file, name string) int64 {
 	return 0
 }
 
-// Missing names the controllers that limits need and this machine lacks.
+// Missing names the controllers that limits need and this machine lacks. It
+// must be called in the machine's own mount namespace before anything else
+// here: opencontainers/cgroups keeps the root folder that it opens first.
 func Missing(parent string) ([]string, error) {
+	if _, err := cgroups.ReadFile(root, "cgroup.procs"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // version 1 has no such file there
+	}
 	if Unified() {
-		b, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+		b, err := os.ReadFile(root + "/cgroup.controllers")
 		if err != nil {
 			return nil, err
 		}
@@ -157,6 +163,8 @@ func absent(have []string, want ...string) []string {
 	}
 	return out
 }
+
+const root = "/sys/fs/cgroup"
 
 // ErrStays is returned by Sweep when a process would not die.
 var ErrStays = errors.New("a process of an earlier boxd does not end")
