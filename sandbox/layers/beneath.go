@@ -187,6 +187,7 @@ func xattr(dir int, name, attr string) (value []byte, ok bool, err error) {
 const (
 	xattrOpaque   = "trusted.overlay.opaque"
 	xattrRedirect = "trusted.overlay.redirect"
+	xattrOrigin   = "trusted.overlay.origin"
 	xattrMetacopy = "trusted.overlay.metacopy"
 	xattrCaps     = "security.capability"
 )

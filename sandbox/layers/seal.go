@@ -133,13 +133,25 @@ func (s *sealer) folder(dir *os.File, below *folder, at string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)
 	}
-	changed := false
+	changed, whiteouts := false, false
 	for _, n := range all {
 		c, err := s.entry(fd, n, below, path.Join(at, n))
 		if err != nil {
 			return err
 		}
 		changed = changed || c
+		st, err := lstatAt(fd, n)
+		whiteouts = whiteouts || err == nil && isWhiteout(&st)
+	}
+	if whiteouts {
+		// overlayfs looks for whiteouts in a folder that only one layer has, as
+		// this one may be one day, only if this mark is there (ovl_get_inode, since
+		// 4.12); else they show as names that can't be opened. The empty value
+		// stands for "copied up, origin not known".
+		step("mark a folder with whiteouts")
+		if err := unix.Fsetxattr(fd, xattrOrigin, nil, 0); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
 	}
 	if changed { // not by the task, so the time of change is not the task's either
 		return setTimes(fd, ".", &was)
@@ -303,6 +315,15 @@ func (s *sealer) attrs(dir int, name string) error {
 		return err
 	}
 	for _, a := range all {
+		if a == xattrOrigin {
+			v, _, err := xattr(dir, name, a)
+			if err != nil {
+				return err
+			}
+			if len(v) == 0 {
+				continue // the mark of a folder with whiteouts
+			}
+		}
 		switch {
 		case a == xattrOpaque:
 			continue

@@ -154,7 +154,7 @@ func (f *folder) list() ([]entry, error) {
 	var all []entry
 	seen := map[string]bool{}
 	for _, p := range f.parts {
-		ns, err := names(p.dir)
+		ns, err := f.names(p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.path, err)
 		}
@@ -179,6 +179,20 @@ func (f *folder) list() ([]entry, error) {
 	}
 	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	return all, nil
+}
+
+// names lists one part. The root's descriptors are shared by all who read the
+// stack, and a descriptor has one reading position: the root is opened anew.
+func (f *folder) names(p part) ([]string, error) {
+	if !f.shut {
+		return names(p.dir)
+	}
+	dir, err := openDirAt(p.dir, ".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return names(dir)
 }
 
 // enter opens a folder in the folder. nil without an error means that there is

@@ -1,0 +1,430 @@
+package layers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// What undo does to a path.
+const (
+	Removed  = "removed"  // the path goes away
+	Restored = "restored" // an older state of it shows again
+	Kept     = "kept"     // a later layer decides it, and took nothing from the undone one
+	Conflict = "conflict" // a later layer's state of it stays, and holds what the undone one wrote
+)
+
+// An UndoPath is one path that the undone layer has to do with. Folders stand
+// only where no path in them says as much.
+type UndoPath struct {
+	Path    string
+	Outcome string
+	Later   []string // layer folders above the undone one that have the path too, newest first
+}
+
+// UndoPreview says what the view becomes without one of its layers. The view is
+// the workspace's of now; all its layers are sealed.
+func UndoPreview(ctx context.Context, now View, layer string) ([]UndoPath, error) {
+	i := slices.Index(now.Lowers, layer)
+	if i < 0 {
+		return nil, fmt.Errorf("layer %s is not in the view", layer)
+	}
+	all, err := openStack(View{Base: now.Base, Lowers: now.Lowers}, false)
+	if err != nil {
+		return nil, err
+	}
+	defer all.close()
+	u := &undoer{ctx: ctx, lowers: now.Lowers, own: all.parts[i]}
+	for _, h := range all.holds[:i] {
+		u.saw = append(u.saw, slices.Contains(h.meta.Saw, all.holds[i].meta.ID))
+	}
+	older := (&stack{parts: all.parts[i+1:]}).root()
+	later := make([]over, i)
+	for k := range later {
+		later[k] = over{dir: all.parts[k]}
+	}
+	if err := u.folder(".", u.own, older, later); err != nil {
+		return nil, err
+	}
+	return u.out, nil
+}
+
+type undoer struct {
+	ctx    context.Context
+	lowers []string
+	saw    []bool // of each later layer: was the undone one below it
+	own    *os.File
+	out    []UndoPath
+}
+
+// over is what one later layer has at a folder's path.
+type over struct {
+	dir  *os.File // the folder, nil when it has none
+	hide bool     // it shows nothing of what is below: an opaque folder, or something else in a folder's place
+}
+
+// A claim is what one later layer has at a path.
+type claim struct {
+	k      int // index of the layer
+	entry  *entry
+	white  bool
+	opaque bool
+	above  bool // hidden by what it has further up
+}
+
+// decides tells whether nothing below the claim shows at the path itself.
+func (c claim) decides() bool { return c.white || c.above || c.entry != nil && !isDir(&c.entry.st) }
+
+// folder goes through the names that the undone layer has, or hides, at a path.
+// own is its folder there, nil where it only hides what is older.
+func (u *undoer) folder(at string, own *os.File, older *folder, later []over) error {
+	if err := u.ctx.Err(); err != nil {
+		return err
+	}
+	var all []string
+	hides := own == nil
+	if own != nil {
+		var err error
+		if all, err = names(own); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		if at != "." {
+			if hides, err = isOpaque(int(own.Fd()), "."); err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+		}
+	}
+	if hides && older != nil {
+		olds, err := older.list()
+		if err != nil {
+			return err
+		}
+		for _, e := range olds {
+			all = append(all, e.name)
+		}
+		slices.Sort(all)
+		all = slices.Compact(all)
+	}
+	for _, n := range all {
+		if err := u.name(path.Join(at, n), n, own, older, later); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *undoer) name(at, name string, own *os.File, older *folder, later []over) error {
+	var mine, old *entry // what the undone layer has, and what shows without it
+	if own != nil {
+		st, err := lstatAt(int(own.Fd()), name)
+		if err != nil && err != unix.ENOENT {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		if err == nil && !isWhiteout(&st) {
+			mine = &entry{name, part{own, 0}, st}
+		}
+	}
+	if older != nil {
+		e, ok, err := older.find(name)
+		if err != nil {
+			return err
+		}
+		if ok {
+			old = &e
+		}
+	}
+	if mine == nil && old == nil {
+		return nil // it removed what is not there any more
+	}
+	claims, err := u.claims(name, later)
+	if err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	i := len(u.out)
+	if out, err := u.outcome(mine, old, claims); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	} else if out != "" {
+		p := UndoPath{Path: at, Outcome: out}
+		for _, c := range claims {
+			p.Later = append(p.Later, u.lowers[c.k])
+		}
+		u.out = append(u.out, p)
+	}
+
+	folderish := mine != nil && isDir(&mine.st) || old != nil && isDir(&old.st)
+	if folderish {
+		if err := u.within(at, name, mine, own, older, later, claims); err != nil {
+			return err
+		}
+	}
+	plain := (mine == nil || isDir(&mine.st)) && (old == nil || isDir(&old.st))
+	if plain && len(u.out) > i+1 && u.out[i].Path == at && u.out[i].Outcome != Conflict {
+		u.out = slices.Delete(u.out, i, i+1) // what is in the folder says it
+	}
+	return nil
+}
+
+// within goes into the folder of a name.
+func (u *undoer) within(at, name string, mine *entry, own *os.File, older *folder, later []over, claims []claim) error {
+	var sub *os.File
+	if mine != nil && isDir(&mine.st) {
+		f, err := openFolder(int(own.Fd()), name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		defer f.Close()
+		sub = f
+	}
+	var olds *folder
+	if older != nil {
+		f, err := older.enter(name)
+		if err != nil {
+			return err
+		}
+		defer f.close()
+		olds = f
+	}
+	next := make([]over, len(later))
+	for _, c := range claims {
+		o := over{hide: c.decides() || c.opaque}
+		if c.entry != nil && isDir(&c.entry.st) {
+			f, err := openFolder(int(later[c.k].dir.Fd()), name)
+			if err != nil {
+				return fmt.Errorf("%s: %w", at, err)
+			}
+			defer f.Close()
+			o.dir = f
+		}
+		next[c.k] = o
+	}
+	return u.folder(at, sub, olds, next)
+}
+
+// claims lists the later layers that have a say at a name, newest first, up to
+// the first one that hides the rest.
+func (u *undoer) claims(name string, later []over) ([]claim, error) {
+	var out []claim
+	for k, o := range later {
+		c := claim{k: k}
+		if o.dir != nil {
+			st, err := lstatAt(int(o.dir.Fd()), name)
+			switch {
+			case err == nil && isWhiteout(&st):
+				c.white = true
+			case err == nil:
+				c.entry = &entry{name, part{o.dir, 0}, st}
+				if isDir(&st) {
+					sub, err := openFolder(int(o.dir.Fd()), name)
+					if err != nil {
+						return nil, err
+					}
+					c.opaque, err = isOpaque(int(sub.Fd()), ".")
+					sub.Close()
+					if err != nil {
+						return nil, err
+					}
+				}
+			case err != unix.ENOENT:
+				return nil, err
+			}
+		}
+		if c.entry == nil && !c.white {
+			if !o.hide {
+				continue
+			}
+			c.above = true
+		}
+		out = append(out, c)
+		if o.hide || c.decides() {
+			break
+		}
+	}
+	return out, nil
+}
+
+// outcome decides for one path. "" is for what undo leaves as it is without
+// anyone's doing.
+func (u *undoer) outcome(mine, old *entry, claims []claim) (string, error) {
+	if len(claims) == 0 {
+		switch {
+		case old == nil:
+			return Removed, nil
+		case mine == nil:
+			return Restored, nil
+		}
+		same, err := sameEntry(mine, old)
+		if err != nil || same {
+			return "", err
+		}
+		return Restored, nil
+	}
+	// The newest claim is what shows, before and after.
+	top := claims[0]
+	if mine != nil && isDir(&mine.st) && old != nil && isDir(&old.st) && mine.st.Mode == old.st.Mode {
+		return "", nil // a folder that was there and stays
+	}
+	if top.entry == nil || mine == nil || !u.saw[top.k] {
+		return Kept, nil
+	}
+	carries, err := carries(mine, old, top.entry)
+	if err != nil {
+		return "", err
+	}
+	if carries {
+		return Conflict, nil
+	}
+	return Kept, nil
+}
+
+// maxCompare is how large files are looked into, in bytes, for what of one is in
+// another. Larger ones are taken to be built on one another.
+const maxCompare = 64 << 20
+
+// carries tells whether later, which was made with mine in sight, holds anything
+// of it: a line (or, of binary files, a block) that mine has and old has not, or
+// its mode. What mine only took away counts as held too: it is missing in later.
+func carries(mine, old, later *entry) (bool, error) {
+	if old != nil {
+		if same, err := sameEntry(later, old); err != nil || same {
+			return false, err // put back to what it was
+		}
+	}
+	if mine.st.Mode&unix.S_IFMT != later.st.Mode&unix.S_IFMT {
+		return false, nil
+	}
+	switch {
+	case isDir(&mine.st):
+		return old != nil && later.st.Mode == mine.st.Mode, nil
+	case isLink(&mine.st):
+		a, err := mine.target()
+		if err != nil {
+			return false, err
+		}
+		b, err := later.target()
+		return a == b, err
+	case !isFile(&mine.st):
+		return false, nil
+	}
+	if old != nil && isFile(&old.st) && mine.st.Mode != old.st.Mode && later.st.Mode == mine.st.Mode {
+		return true, nil
+	}
+	if mine.st.Size == 0 {
+		return false, nil
+	}
+	for _, e := range []*entry{mine, later} {
+		if e.st.Size > maxCompare {
+			return true, nil
+		}
+	}
+	return sharesPieces(mine, old, later)
+}
+
+func sharesPieces(mine, old, later *entry) (bool, error) {
+	binary, err := mine.binary()
+	if err != nil {
+		return false, err
+	}
+	own := map[string]bool{} // pieces that only mine has
+	err = pieces(mine, binary, func(p []byte) bool {
+		own[string(p)] = true
+		return true
+	})
+	if err != nil {
+		return false, err
+	}
+	if old != nil && isFile(&old.st) {
+		if old.st.Size > maxCompare {
+			return true, nil
+		}
+		err = pieces(old, binary, func(p []byte) bool {
+			delete(own, string(p))
+			return true
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	if len(own) == 0 {
+		return true, nil
+	}
+	shared := false
+	err = pieces(later, binary, func(p []byte) bool {
+		shared = own[string(p)]
+		return !shared
+	})
+	return shared, err
+}
+
+// pieces cuts a file into lines or 512-byte blocks and leaves the blank ones out.
+func pieces(e *entry, binary bool, fn func([]byte) bool) error {
+	f, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !binary {
+		r := bufio.NewReaderSize(f, 64<<10)
+		for {
+			line, err := r.ReadSlice('\n')
+			if len(bytes.TrimSpace(line)) > 0 && !fn(bytes.TrimRight(line, "\r\n")) {
+				return nil
+			}
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil && err != bufio.ErrBufferFull {
+				return err
+			}
+		}
+	}
+	b := make([]byte, 512)
+	zero := make([]byte, 512)
+	r := bufio.NewReaderSize(f, 64<<10)
+	for {
+		n, err := io.ReadFull(r, b)
+		if n > 0 && !bytes.Equal(b[:n], zero[:n]) && !fn(b[:n]) {
+			return nil
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// AlsoChanged tells for the paths that the view's layer changes which of the
+// other layers change them too.
+func AlsoChanged(ctx context.Context, v View, others []string) (map[string][]string, error) {
+	own, err := records(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	also := map[string][]string{}
+	for _, r := range own {
+		also[r.Path] = nil
+	}
+	for _, o := range others {
+		if o == v.Layer {
+			continue
+		}
+		theirs, err := records(ctx, View{Layer: o})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range theirs {
+			if l, ok := also[r.Path]; ok {
+				also[r.Path] = append(l, o)
+			}
+		}
+	}
+	return also, nil
+}
