@@ -56,7 +56,7 @@ var Tasks = Root{
 
 // System is the root that the box runs on. Its packages are unpacked and not installed: nothing of theirs runs while building.
 var System = Root{
-	Packages: []string{"linux-image-amd64", "systemd-boot-efi", "xfsprogs", "e2fsprogs", "dosfstools", "ca-certificates", "tzdata", "busybox-static"},
+	Packages: []string{"linux-image-amd64", "systemd-boot-efi", "kmod", "xfsprogs", "e2fsprogs", "dosfstools", "ca-certificates", "tzdata", "busybox-static"},
 	Skip:     unread,
 	Keep:     Tasks.Keep,
 	Dirs:     []string{"/proc", "/sys", "/dev", "/run", "/tmp", "/data", "/etc", "/root", "/var", "/usr/lib/gurtos/bin", "/usr/lib/gurtos/tasks", "/usr/lib/modules"},
@@ -76,6 +76,7 @@ var System = Root{
 
 // Programs are what System takes from its packages; the libraries that they need come with them.
 var Programs = []string{
+	"/usr/sbin/modprobe", // the kernel itself calls it, for what a mount or a firewall rule needs
 	"/usr/sbin/mkfs.xfs", "/usr/sbin/xfs_repair", "/usr/sbin/xfs_growfs", // the data partition
 	"/usr/sbin/mke2fs", "/usr/sbin/e2fsck", "/usr/sbin/mkfs.fat", "/usr/sbin/fsck.fat", // sticks and the ESP
 }

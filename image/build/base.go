@@ -61,6 +61,9 @@ func (b *Build) makeBase(ctx context.Context, w *step.Work) error {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
 	}
+	if err := lay(root, image.System); err != nil {
+		return fmt.Errorf("laying the recipe's files: %w", err)
+	}
 	p := &picker{from: all, to: root, taken: map[string]bool{}}
 	for _, name := range image.Programs {
 		if err := p.program(name); err != nil {
@@ -85,9 +88,6 @@ func (b *Build) makeBase(ctx context.Context, w *step.Work) error {
 				return fmt.Errorf("the licence of %s: %w", pkg.Name, err)
 			}
 		}
-	}
-	if err := lay(root, image.System); err != nil {
-		return fmt.Errorf("laying the recipe's files: %w", err)
 	}
 	return writeParts(w.Dir, "system", used, debianParts(used))
 }
@@ -144,13 +144,14 @@ func (b *Build) bootFiles(ctx context.Context, w *step.Work, p *picker) error {
 	if err != nil {
 		return err
 	}
-	w.Say("%d of %d kernel modules", len(set), tree.Len())
-	for name, text := range set.Tables() {
-		if err := os.WriteFile(filepath.Join(out, name), text, 0o644); err != nil {
+	fmt.Fprintf(w.Log, "%d of %d kernel modules\n", len(set), tree.Len())
+	for _, name := range []string{"modules.builtin", "modules.builtin.modinfo", "modules.order"} {
+		if err := copyFile(out+"/"+name, p.from+"/usr/lib/modules/"+uname+"/"+name); err != nil {
 			return err
 		}
 	}
-	return copyFile(out+"/modules.builtin", p.from+"/usr/lib/modules/"+uname+"/modules.builtin")
+	// modprobe reads depmod's binary tables.
+	return run(ctx, w, "", []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"}, "depmod", "--basedir", p.to, uname)
 }
 
 // unxz unpacks each pair's first file into its second.

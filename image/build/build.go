@@ -37,7 +37,7 @@ type Build struct {
 type Release struct {
 	Version string    `json:"version"`
 	Commit  string    `json:"commit"`
-	Time    time.Time `json:"time"` // of the commit; the box's clock is never earlier
+	Time    time.Time `json:"built"` // of the commit; the box's clock is never earlier
 	Debug   bool      `json:"debug,omitempty"`
 }
 

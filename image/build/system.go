@@ -204,6 +204,7 @@ func (b *Build) makeInitrd(ctx context.Context, w *step.Work) error {
 		return err
 	}
 	tree := initramfs.New()
+	tree.Dir("/sysroot", 0o755)
 	tree.File("/init", filepath.Join(b.Root, "bin", "init"), 0o755)
 	tree.Text(layout.Release, string(release), 0o644)
 	dir := layout.Modules + "/" + string(uname) + "/"

@@ -41,6 +41,7 @@ var Packages = []Package{
 	{"erofs-utils", "packs the two file systems", []string{"/usr/bin/mkfs.erofs"}, Build},
 	{"binutils", "takes debugging symbols out of Node", []string{"/usr/bin/strip"}, Build},
 	{"xz-utils", "unpacks the kernel's modules", []string{"/usr/bin/xz"}, Image},
+	{"kmod", "makes modprobe's tables of the modules", []string{"/usr/sbin/depmod", "/sbin/depmod"}, Image},
 	{"dosfstools", "makes the disk's FAT partition", []string{"/usr/sbin/mkfs.fat", "/sbin/mkfs.fat"}, Image},
 	{"mtools", "puts the boot file into it", []string{"/usr/bin/mcopy"}, Image},
 	{"qemu-system-x86", "runs the box", []string{"/usr/bin/qemu-system-x86_64"}, Boot},
