@@ -1,0 +1,64 @@
+// Command boxd is the box's daemon. It takes its whole configuration from the
+// environment and prints "ready http://127.0.0.1:PORT" once it answers.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // the time zones of the settings, on machines without any
+
+	"gurtos/core/box"
+	"gurtos/core/config"
+	"gurtos/sandbox"
+)
+
+const usage = `boxd is the daemon of a GurtOS box. It takes no arguments; the environment says:
+
+  BOX_HOME              all of the box's data
+  BOX_PORT              HTTP on loopback (7700)
+  BOX_LAN               ports on the uplinks, plain and TLS, or off
+  BOX_VAULT             the vault file, root's alone
+  BOX_TRACKS            folder of apps
+  BOX_TASKS_ROOT        root file system for tasks: a folder or an EROFS image
+  BOX_MODEL             model of Droid tasks that name none
+  BOX_APPROVAL_WAIT_MS  how long a question waits before it is told to be pending (150000)
+
+SIGTERM ends it in order.
+`
+
+func main() {
+	sandbox.Init() // a sandbox is born by running this program anew
+	if len(os.Args) > 1 {
+		fmt.Fprint(os.Stderr, usage)
+		if os.Args[1] == "-h" || os.Args[1] == "--help" {
+			return
+		}
+		os.Exit(2)
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "boxd:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	conf, err := config.Read()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	b, err := box.Open(ctx, box.Options{Config: conf, Log: log})
+	if err != nil {
+		return err
+	}
+	err = b.Serve(ctx, func() { fmt.Printf("ready http://127.0.0.1:%d\n", conf.Port) })
+	seq, hash := b.Head()
+	fmt.Printf("stopped at line %d of the action log, %s\n", seq, hash)
+	return err
+}

@@ -1,0 +1,282 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/approval"
+	"gurtos/core/budget"
+	"gurtos/core/device"
+	"gurtos/core/permission"
+	"gurtos/core/settings"
+	"gurtos/core/task"
+	"gurtos/core/vault"
+	"gurtos/core/workspace"
+	"gurtos/sandbox/layers"
+)
+
+// Tasks is what the API asks of core/task.
+type Tasks interface {
+	Create(ctx context.Context, body []byte, from task.Caller) (task.Task, error)
+	Get(ctx context.Context, id string) (task.Task, error)
+	List(ctx context.Context, f task.Filter) ([]task.Task, error)
+	Stop(ctx context.Context, id, by string) (task.Task, error)
+	Undo(ctx context.Context, id, by string) (task.Task, error)
+	Pause(ctx context.Context, paused bool, by string) error
+	Standstill() string // why no agent works, "" when they do
+	Approvals(ctx context.Context, state approval.State) ([]approval.Approval, error)
+	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
+	Note(ctx context.Context, what string, data map[string]any, task string) error
+	AllRights(ctx context.Context) (map[string]permission.Rights, error)
+	SetRights(ctx context.Context, app string, body []byte, by string) (permission.Rights, error)
+	Spend(ctx context.Context, from, to string) ([]budget.Sum, error)
+	Counts(ctx context.Context) (map[task.State]int, error)
+
+	Tree(ctx context.Context, workspace string) (*layers.Tree, error) // the workspace and every done task
+	PutFiles(ctx context.Context, workspace string, fill func(*layers.Writer) error, by string) (task.Task, error)
+	UndoPreview(ctx context.Context, id string) ([]task.UndoPath, error)
+	Changes(ctx context.Context, id string) ([]task.Change, error)
+	Diff(ctx context.Context, id, path string) (string, error)
+}
+
+// Log is what the API reads of the action log.
+type Log interface {
+	Read(ctx context.Context, after int64, fn actionlog.Reader) error
+	Follow(ctx context.Context, after int64, fn actionlog.Reader) error
+	Head() (seq int64, hash string)
+}
+
+// Options are what a Server is made of.
+type Options struct {
+	Tasks      Tasks
+	Events     Log
+	Settings   *settings.Settings
+	Devices    *device.Devices
+	Vault      *vault.Vault
+	Workspaces *workspace.Workspaces
+	Broken     func() error // why the action log takes nothing any more; nil while it does
+	Log        *slog.Logger
+
+	Version      string
+	Edition      string
+	Slot         string   // system slot that runs, "" elsewhere than on a box
+	Weaker       []string // sentences about what this machine can't hold
+	Home         string   // BOX_HOME, whose disk is shown
+	Port         int      // on loopback
+	LANPort      int      // on the uplinks, 0 for none
+	KioskUID     int      // user of the box's screen, 0 for none
+	RootIsScreen bool     // root's loopback connections count as the screen: not on a box
+}
+
+// Limits of connections. A header must come within headerTime, a body or an
+// answer must go on at slowest bytes a second after a grace.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	grace      = 30 * time.Second
+	slowest    = 16 << 10
+	maxHeader  = 64 << 10
+	maxConns   = 1024 // on each uplink listener
+	endTime    = 5 * time.Second
+)
+
+// Server answers the API's requests.
+type Server struct {
+	opt     Options
+	routes  *routes
+	addrs   addrs
+	started time.Time
+	counts  counts
+	ending  chan struct{} // closed when Serve ends: streams end with it
+
+	document func() ([]byte, error) // the OpenAPI document, made once
+}
+
+// New makes a Server.
+func New(o Options) *Server {
+	s := &Server{opt: o, started: time.Now(), ending: make(chan struct{})}
+	s.routes = newRoutes(Routes)
+	s.document = sync.OnceValues(func() ([]byte, error) { return json.MarshalIndent(openAPIDoc(Routes), "", " ") })
+	s.opt.Log = o.Log.With("part", "api")
+	return s
+}
+
+// lanConn marks a connection from an uplink.
+type lanConn struct{ net.Conn }
+
+type lanListener struct{ net.Listener }
+
+func (l lanListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &lanConn{c}, nil
+}
+
+// Serve answers on local listeners (loopback, the box's socket) and lan ones
+// until ctx ends, and returns when the last request has.
+func (s *Server) Serve(ctx context.Context, local, lan []net.Listener) error {
+	srv := &http.Server{
+		Handler:           s,
+		ConnContext:       s.connected,
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.opt.Log.Handler(), slog.LevelDebug),
+	}
+	var wg sync.WaitGroup
+	ended := make(chan error, len(local)+len(lan))
+	start := func(l net.Listener) {
+		wg.Go(func() { ended <- srv.Serve(l) })
+	}
+	for _, l := range local {
+		start(l)
+	}
+	for _, l := range lan {
+		start(lanListener{netutil.LimitListener(l, maxConns)})
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	close(s.ending)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if srv.Shutdown(late) != nil {
+		srv.Close()
+	}
+	wg.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+// call is one request on its way through a handler.
+type call struct {
+	w      *writer
+	r      *http.Request
+	caller caller
+	route  *Route
+}
+
+// ServeHTTP takes a request through guard, caller, route, right and handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{w: newWriter(w), r: r, route: noRoute}
+	body := &body{ReadCloser: r.Body, rc: c.w.rc, began: time.Now()}
+	r.Body = body
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.opt.Log.Error("a handler panicked", "route", c.route.name(), "panic", p, "stack", string(debug.Stack()))
+			s.fail(c, &Error{Status: http.StatusInternalServerError, Sentence: "something went wrong inside the box; its own log tells what"})
+		}
+		body.end()
+		s.counts.add(c.route.name(), c.w.status)
+	}()
+	if err := s.serve(c); err != nil {
+		s.fail(c, err)
+	}
+}
+
+func (s *Server) serve(c *call) error {
+	c.r.Header.Del("X-Box-Caller")
+	h := c.w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	path, found := s.routes.find(c.r)
+	from, err := s.guard(c.r)
+	if err != nil && !(found && path.open && !changes(c.r)) {
+		return err
+	}
+	if !found {
+		return notFound("the box has nothing at %s", shown(c.r.URL.Path))
+	}
+	c.route, err = path.method(c.r.Method)
+	if err != nil {
+		return err
+	}
+	if c.route == nil { // OPTIONS
+		h.Set("Allow", path.allow)
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if c.caller, err = s.identify(c.r, from); err != nil {
+		return err
+	}
+	if err := c.allowed(); err != nil {
+		return err
+	}
+	if err := c.limit(); err != nil {
+		return err
+	}
+	return c.route.Do(s, c)
+}
+
+// allowed holds the caller to the rights table.
+func (c *call) allowed() error {
+	if c.route.Who&c.caller.kind != 0 {
+		return nil
+	}
+	if c.caller.kind == none {
+		return &Error{
+			Status:   http.StatusUnauthorized,
+			Sentence: "this needs the token of a paired device. Pair one with the code that `box pair` shows on the box",
+			header:   http.Header{"WWW-Authenticate": {"Bearer"}},
+		}
+	}
+	return refuse("%s is not paired as the owner, and only an owner's device or the box's own screen may do this", c.caller.name())
+}
+
+// limit holds the body to the route's limit: at once where its length is known.
+func (c *call) limit() error {
+	most := c.route.Body
+	if most == 0 {
+		most = smallBody
+	}
+	if c.r.ContentLength > most {
+		// A browser reads an answer only after it could send for a while.
+		if c.r.Header.Get("Expect") == "" {
+			io.CopyN(io.Discard, c.r.Body, 1<<20)
+		}
+		c.w.Header().Set("Connection", "close")
+		return &Error{Status: http.StatusRequestEntityTooLarge, Sentence: "the body is larger than " + size(most)}
+	}
+	c.r.Body = http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, most)
+	return nil
+}
+
+// counts is what /metrics tells of requests.
+type counts struct {
+	mu sync.Mutex
+	by map[countKey]int64 // guarded by mu
+}
+
+type countKey struct {
+	route  string
+	status int
+}
+
+func (c *counts) add(route string, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == nil {
+		c.by = map[countKey]int64{}
+	}
+	c.by[countKey{route, status}]++
+}
