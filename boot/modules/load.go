@@ -114,11 +114,17 @@ func (l *Loader) start(m *module, above []string) error {
 		wg.Go(func() { errs[i] = l.load(dep, above) })
 	}
 	for _, pre := range m.pre {
-		wg.Go(func() {
-			if l.index.modules[pre] != nil && !slices.Contains(above, pre) {
-				_ = l.load(pre, above)
-			}
-		})
+		names := []string{pre}
+		if l.index.modules[pre] == nil {
+			names = l.index.For(pre) // libcrc32c asks for crc32c, which is what crc32c_generic and crc32c_intel are
+		}
+		for _, pre := range names {
+			wg.Go(func() {
+				if l.index.modules[pre] != nil && !slices.Contains(above, pre) {
+					_ = l.load(pre, above)
+				}
+			})
+		}
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
