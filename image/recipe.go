@@ -76,7 +76,7 @@ var System = Root{
 
 // Programs are what System takes from its packages; the libraries that they need come with them.
 var Programs = []string{
-	"/usr/sbin/modprobe", // the kernel itself calls it, for what a mount or a firewall rule needs
+	"/usr/sbin/modprobe",                                                 // the kernel itself calls it, for what a mount or a firewall rule needs
 	"/usr/sbin/mkfs.xfs", "/usr/sbin/xfs_repair", "/usr/sbin/xfs_growfs", // the data partition
 	"/usr/sbin/mke2fs", "/usr/sbin/e2fsck", "/usr/sbin/mkfs.fat", "/usr/sbin/fsck.fat", // sticks and the ESP
 }

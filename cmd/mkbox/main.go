@@ -32,6 +32,8 @@ type maker struct {
 
 var verbs = []verb{
 	{"build", "static programs into bin/ and the file system that tasks see", doBuild},
+	{"run", "build, boot the box in QEMU and show its address", doRun},
+	{"dev", "build and start boxd on this machine", doDev},
 	{"image", "the bootable system disk (--why, --refresh, --debug)", doImage},
 	{"deps", "what this machine needs installed, and why", doDeps},
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"gurtos/image/deps"
+	"gurtos/image/guest"
+)
+
+func doRun(ctx context.Context, m *maker, args []string) error {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	o := guest.Options{Dir: filepath.Join(m.root, ".box"), Tell: os.Stdout, Show: m.show}
+	flags.BoolVar(&o.Fresh, "fresh", false, "begin with a new data disk; what was on the old one is gone")
+	flags.IntVar(&o.Port, "port", 7700, "port of this machine's loopback")
+	flags.IntVar(&o.MemoryMB, "memory", 2048, "memory in MB")
+	flags.IntVar(&o.CPUs, "cpus", 2, "processors")
+	flags.BoolVar(&o.Screen, "screen", false, "give it a screen, that QEMU can photograph")
+	debug := flags.Bool("debug", false, "a debug build: with a shell on the console")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := m.ready(ctx, *debug, deps.Build, deps.Image, deps.Boot); err != nil {
+		return err
+	}
+	if err := m.Programs(ctx); err != nil {
+		return err
+	}
+	img, err := m.image(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.Prune(); err != nil {
+		return err
+	}
+	return guest.Run(ctx, img, o)
+}
+
+// doDev becomes boxd, on this machine.
+func doDev(ctx context.Context, m *maker, args []string) error {
+	if err := flag.NewFlagSet("dev", flag.ContinueOnError).Parse(args); err != nil {
+		return err
+	}
+	if err := m.ready(ctx, false, deps.Build); err != nil {
+		return err
+	}
+	_, err := m.Tasks(ctx)
+	if err := errors.Join(m.Programs(ctx), err); err != nil {
+		return err
+	}
+	boxd := filepath.Join(m.root, "bin", "boxd")
+	if _, err := exec.LookPath(boxd); err != nil {
+		return err
+	}
+	fmt.Println("boxd runs on this machine, with its data in .box/home. Ctrl-C ends it; `bin/box task list` talks to it.")
+	return syscall.Exec(boxd, []string{boxd}, os.Environ())
+}
