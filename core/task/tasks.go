@@ -23,6 +23,7 @@ type Log interface {
 	Read(ctx context.Context, after int64, fn actionlog.Reader) error
 	SaveCheckpoint(seq int64, state []byte) error
 	LoadCheckpoint() (seq int64, state []byte, ok bool)
+	Room() (actionlog.Room, error)
 }
 
 // Runner starts sandboxes.

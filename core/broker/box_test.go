@@ -1,0 +1,532 @@
+package broker_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/approval"
+	"gurtos/core/broker"
+	"gurtos/core/budget"
+	"gurtos/core/durable/powercut"
+	"gurtos/core/settings"
+	"gurtos/core/task"
+	"gurtos/core/tool"
+	"gurtos/sandbox"
+	"gurtos/sandbox/layers"
+)
+
+// box is the engine without API and sandboxes, on a disk whose power can be cut: the
+// test is the worker of every task.
+type box struct {
+	t      testing.TB
+	home   string
+	disk   *powercut.Disk
+	opt    boxOptions
+	log    *actionlog.Log
+	tasks  *task.Tasks
+	broker *broker.Broker
+	runner *runner
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+type boxOptions struct {
+	tools    toolSet
+	settings settings.Values
+	wait     time.Duration
+	now      func() time.Time
+	mono     func() time.Duration
+	vault    broker.Vault
+}
+
+func (o boxOptions) Values() settings.Values { return o.settings }
+
+func values() settings.Values {
+	v := settings.Defaults()
+	v.MaxRunning = 8
+	return v
+}
+
+// newBox starts a box with an empty home and one workspace.
+func newBox(t testing.TB, o boxOptions) *box {
+	t.Helper()
+	home, err := os.MkdirTemp("/tmp", "box") // short: a socket's path has 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	if err := os.MkdirAll(filepath.Join(home, "workspaces", "home"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if o.settings.MaxRunning == 0 {
+		o.settings = values()
+	}
+	if o.wait == 0 {
+		o.wait = time.Minute
+	}
+	if o.vault == nil {
+		o.vault = noVault{}
+	}
+	b := &box{t: t, home: home, disk: powercut.New(home), opt: o}
+	b.start()
+	t.Cleanup(func() { b.halt() })
+	return b
+}
+
+func (b *box) start() {
+	b.t.Helper()
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if testing.Verbose() {
+		quiet = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	var err error
+	free := func() (int64, error) { return 1 << 40, nil }
+	if b.log, err = actionlog.Open(b.home, actionlog.Options{FS: b.disk, Now: b.opt.now, Mono: b.opt.mono, Free: free, Reserve: -1}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.runner = &runner{dir: b.home, boxes: map[string]*sandboxed{}, changed: make(chan struct{})}
+	canary, err := broker.OpenCanary(b.disk, filepath.Join(b.home, "canary.key"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.tasks, err = task.New(b.t.Context(), task.Options{
+		Home: b.home, Log: b.log, Runner: b.runner, Layers: &folders{}, Tools: b.opt.tools, Settings: b.opt,
+		Workers: map[string]task.Worker{"fake": {Args: []string{"/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Slog: quiet,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.broker = broker.New(broker.Options{
+		Tasks: b.tasks, Tools: b.opt.tools, Vault: b.opt.vault, Canary: canary, Wait: b.opt.wait, Slog: quiet,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	b.stop, b.ended = cancel, make(chan error, 1)
+	go func() { b.ended <- b.tasks.Run(ctx, b.broker) }()
+}
+
+// halt ends the box in order.
+func (b *box) halt() {
+	if b.stop == nil {
+		return
+	}
+	b.stop()
+	<-b.ended
+	b.broker.Close()
+	b.log.Close()
+	b.stop = nil
+}
+
+// restart ends the box in order and starts it again.
+func (b *box) restart() {
+	b.t.Helper()
+	b.halt()
+	b.start()
+}
+
+// cut takes the power away now, and starts the box again on what the disk has.
+func (b *box) cut(seed uint64) {
+	b.t.Helper()
+	b.disk.CutAfter(0)
+	b.runner.killAll()
+	b.halt()
+	if err := b.disk.Cut(seed); err != nil {
+		b.t.Fatal(err)
+	}
+	b.start()
+}
+
+// create makes a task of worker fake.
+func (b *box) create(spec string) task.Task {
+	b.t.Helper()
+	t, err := b.tasks.Create(b.t.Context(), []byte(spec), task.Caller{By: "test"})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return t
+}
+
+// begin makes a task and waits until its worker, the test, may work.
+func (b *box) begin(fields string) string {
+	b.t.Helper()
+	if fields != "" {
+		fields = "," + fields
+	}
+	t := b.create(`{"title":"t","prompt":"x","worker":"fake"` + fields + `}`)
+	b.runner.wait(b.t, t.ID)
+	return t.ID
+}
+
+func (b *box) task(id string) task.Task {
+	b.t.Helper()
+	t, err := b.tasks.Get(b.t.Context(), id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return t
+}
+
+// until waits until a task is in a state.
+func (b *box) until(id string, want task.State) task.Task {
+	b.t.Helper()
+	var got task.Task
+	eventually(b.t, func() bool { got = b.task(id); return got.State == want }, func() string {
+		return fmt.Sprintf("%s is %s, not %s: %s", id, got.State, want, got.Error)
+	})
+	return got
+}
+
+// eventually polls until ok, for at most 20 seconds.
+func eventually(t testing.TB, ok func() bool, what func() string) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal(what())
+		}
+	}
+}
+
+// pending waits for the one question of a task that has no answer.
+func (b *box) pending(id string) approval.Approval {
+	b.t.Helper()
+	var got approval.Approval
+	eventually(b.t, func() bool {
+		all, err := b.tasks.Approvals(b.t.Context(), approval.Pending)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, a := range all {
+			if a.Task == id {
+				got = a
+				return true
+			}
+		}
+		return false
+	}, func() string { return "no question of " + id })
+	return got
+}
+
+func (b *box) answer(id string, yes bool) approval.Approval {
+	b.t.Helper()
+	a, err := b.tasks.Answer(b.t.Context(), id, yes, "bar", "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return a
+}
+
+// events are the lines of the log, of one type if it is named, of one task if it is.
+func (b *box) events(kind actionlog.Type, id string) []actionlog.Event {
+	b.t.Helper()
+	var out []actionlog.Event
+	err := b.log.Read(b.t.Context(), 0, func(_ []byte, event func() (actionlog.Event, error)) error {
+		ev, err := event()
+		if err == nil && (kind == "" || ev.Type == kind) && (id == "" || ev.Task == id) {
+			out = append(out, ev)
+		}
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// answered is what the broker said.
+type answered struct {
+	status int
+	raw    string
+	body   map[string]any
+}
+
+func (a answered) String() string { return fmt.Sprintf("%d %s", a.status, strings.TrimSpace(a.raw)) }
+
+// send makes a request of a task's worker.
+func (b *box) send(ctx context.Context, id, method, path, body string) (answered, error) {
+	sb := b.runner.get(id)
+	if sb == nil {
+		return answered{}, errors.New("no sandbox")
+	}
+	return sendTo(ctx, sb.path, method, path, body)
+}
+
+func sendTo(ctx context.Context, socket, method, path, body string) (answered, error) {
+	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}, DisableKeepAlives: true}
+	req, err := http.NewRequestWithContext(ctx, method, "http://box"+path, strings.NewReader(body))
+	if err != nil {
+		return answered{}, err
+	}
+	res, err := (&http.Client{Transport: tr}).Do(req)
+	if err != nil {
+		return answered{}, err
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	a := answered{status: res.StatusCode, raw: string(raw)}
+	if err == nil && len(raw) > 0 && raw[0] == '{' {
+		err = json.Unmarshal(raw, &a.body)
+	}
+	return a, err
+}
+
+// post is send of a worker that nothing stops.
+func (b *box) post(id, path, body string) answered {
+	b.t.Helper()
+	a, err := b.send(b.t.Context(), id, "POST", path, body)
+	if err != nil {
+		b.t.Fatalf("POST %s: %v", path, err)
+	}
+	return a
+}
+
+func (b *box) get(id, path string) answered {
+	b.t.Helper()
+	a, err := b.send(b.t.Context(), id, "GET", path, "")
+	if err != nil {
+		b.t.Fatalf("GET %s: %v", path, err)
+	}
+	return a
+}
+
+// call is POST /call that answers 200.
+func (b *box) call(id, key, tool, input string) answered {
+	b.t.Helper()
+	a := b.post(id, "/call", fmt.Sprintf(`{"key":%q,"tool":%q,"input":%s}`, key, tool, input))
+	if a.status != 200 {
+		b.t.Fatalf("call %s: %v", key, a)
+	}
+	return a
+}
+
+// runner starts sandboxes that are nothing but their socket.
+type runner struct {
+	dir string
+
+	mu      sync.Mutex
+	boxes   map[string]*sandboxed
+	started []string // ids in the order in which they were started
+	changed chan struct{}
+	refuse  error // what Start answers
+}
+
+type sandboxed struct {
+	path     string
+	listener net.Listener
+	spec     sandbox.Spec
+	exit     chan sandbox.Exit
+	once     sync.Once
+	done     chan struct{}
+	result   sandbox.Exit
+
+	mu     sync.Mutex
+	frozen bool
+	syncs  int
+}
+
+func (r *runner) Start(_ context.Context, spec sandbox.Spec) (task.Sandbox, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		return nil, r.refuse
+	}
+	path := filepath.Join(r.dir, "in-"+spec.ID)
+	os.Remove(path)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	s := &sandboxed{path: path, listener: l, spec: spec, exit: make(chan sandbox.Exit, 1), done: make(chan struct{})}
+	go s.run()
+	go spec.Serve(l)
+	r.boxes[spec.ID] = s
+	r.started = append(r.started, spec.ID)
+	close(r.changed)
+	r.changed = make(chan struct{})
+	return s, nil
+}
+
+func (s *sandboxed) run() {
+	s.result = <-s.exit
+	s.listener.Close()
+	close(s.done)
+}
+
+func (s *sandboxed) end(e sandbox.Exit) { s.once.Do(func() { s.exit <- e }) }
+
+func (s *sandboxed) Wait() sandbox.Exit { <-s.done; return s.result }
+func (s *sandboxed) Stop(time.Duration) { s.end(sandbox.Exit{Code: 143}); <-s.done }
+func (s *sandboxed) Kill()              { s.end(sandbox.Exit{Code: 137}) }
+func (s *sandboxed) UID() int           { return os.Getuid() }
+
+func (s *sandboxed) Freeze() error { return s.freeze(true) }
+func (s *sandboxed) Thaw() error   { return s.freeze(false) }
+
+func (s *sandboxed) freeze(on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = on
+	return nil
+}
+
+func (s *sandboxed) Sync() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.syncs++
+	return nil
+}
+
+func (r *runner) get(id string) *sandboxed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.boxes[id]
+}
+
+// wait returns a task's sandbox once it is started.
+func (r *runner) wait(t testing.TB, id string) *sandboxed {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		r.mu.Lock()
+		s, c := r.boxes[id], r.changed
+		r.mu.Unlock()
+		if s != nil {
+			return s
+		}
+		select {
+		case <-c:
+		case <-late:
+			t.Fatal("no sandbox for " + id)
+		}
+	}
+}
+
+func (r *runner) killAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.boxes {
+		s.Kill()
+	}
+}
+
+// finish ends a task's worker well.
+func (b *box) finish(id string) task.Task {
+	b.t.Helper()
+	b.runner.get(id).end(sandbox.Exit{})
+	return b.until(id, task.Done)
+}
+
+// folders are layers that are nothing but folders.
+type folders struct{}
+
+func (*folders) Create(dir string) error { return os.MkdirAll(dir, 0o700) }
+
+func (*folders) Seal(_ context.Context, v layers.View) error {
+	return os.WriteFile(filepath.Join(v.Layer, "sealed"), nil, 0o600)
+}
+
+func (*folders) Sealed(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "sealed"))
+	return err == nil
+}
+
+func (*folders) Drop(dir string) error { return os.RemoveAll(dir) }
+
+func (*folders) Recover(string) error { return nil }
+
+func (*folders) Writer(layers.View) (*layers.Writer, error) { return nil, errors.ErrUnsupported }
+
+// toolSet is the tools of apps, by name.
+type toolSet map[string]tool.Tool
+
+func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
+func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
+func (s toolSet) Title(app string) string              { return strings.ToUpper(app[:1]) + app[1:] }
+
+type noVault struct{}
+
+func (noVault) Redact(s string) string                         { return s }
+func (noVault) RedactJSON(raw json.RawMessage) json.RawMessage { return raw }
+
+// till is a tool that spends what its input says, counts its runs by key, and can be
+// held.
+type till struct {
+	mu   sync.Mutex
+	runs map[string]int
+	hold chan struct{} // when set, Run waits until it is closed
+	out  func(call tool.Call, input json.RawMessage) (json.RawMessage, error)
+}
+
+func (s *till) count(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[key]
+}
+
+func (s *till) total() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.runs {
+		n += c
+	}
+	return n
+}
+
+func (s *till) tool(name string) tool.Tool {
+	var in struct {
+		Cents budget.Cents `json:"cents"`
+	}
+	return tool.Tool{
+		Name: name, Description: "Pays.",
+		Input: json.RawMessage(`{"type":"object","properties":{"cents":{"type":"number"},"n":{}},"required":["cents"],"additionalProperties":false}`),
+		Cost: func(_ context.Context, raw json.RawMessage) (budget.Cents, error) {
+			v := in
+			err := json.Unmarshal(raw, &v)
+			return v.Cents, err
+		},
+		Card: func(context.Context, json.RawMessage) (tool.Card, error) {
+			return tool.Card{Payee: "Shop", Purpose: "Things"}, nil
+		},
+		Run: func(ctx context.Context, raw json.RawMessage, call tool.Call) (json.RawMessage, error) {
+			s.mu.Lock()
+			if s.runs == nil {
+				s.runs = map[string]int{}
+			}
+			s.runs[call.Key()]++
+			hold := s.hold
+			s.mu.Unlock()
+			if hold != nil {
+				select {
+				case <-hold:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			if s.out != nil {
+				return s.out(call, raw)
+			}
+			return bytes.Clone(raw), nil
+		},
+	}
+}
