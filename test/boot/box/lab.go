@@ -1,0 +1,79 @@
+package box
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gurtos/image/build"
+)
+
+// Root is the source tree's folder.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// Built is the image that was built last. Without one the test fails: a boot
+// test that is skipped is one that nobody misses.
+func Built(t testing.TB) build.Image {
+	t.Helper()
+	img, err := build.Built(Root())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// Keep is a folder for what a test leaves to look at. It goes when the test
+// passes, unless BOX_KEEP is set.
+func Keep(t testing.TB) string {
+	t.Helper()
+	all := filepath.Join(Root(), ".cache", "boot")
+	if err := os.MkdirAll(all, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	name := strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
+	dir, err := os.MkdirTemp(all, name+time.Now().Format("-0102-150405-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		switch {
+		case t.Failed():
+			t.Logf("what is left to look at: %s", dir)
+		case os.Getenv("BOX_KEEP") == "":
+			os.RemoveAll(dir)
+		}
+	})
+	return dir
+}
+
+// Seed starts a random sequence. BOX_SEED repeats the one of an earlier run.
+func Seed(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("BOX_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("BOX_SEED is %q, not a number", s)
+		}
+		seed = n
+	}
+	t.Logf("BOX_SEED=%d repeats the random choices of this run", seed)
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+// Limit is how long something may take that takes d under KVM: emulation is
+// about eight times slower, and machines that test are busy.
+func Limit(accel string, d time.Duration) time.Duration {
+	if accel == "kvm" {
+		return 2 * d
+	}
+	return 10 * d
+}
