@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,9 @@ import (
 	"gurtos/core/task"
 	"gurtos/core/tool"
 )
+
+// boxKey are keys whose budget question is the box's own, about the model's cost.
+var boxKey = regexp.MustCompile(`^model\.[0-9]+$`)
 
 type callRequest struct {
 	Tool  string          `json:"tool"`
@@ -54,10 +58,13 @@ func (d *desk) call(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if boxKey.MatchString(key) {
+		return nil, &task.Invalid{Field: "key", Sentence: key + " names one of the box's own questions"}
+	}
 	if r.Tool == "" {
 		return nil, &task.Invalid{Field: "tool", Sentence: "the tool's name is needed"}
 	}
-	if d.trapped(body) {
+	if d.trapped(ctx, body) {
 		return callAnswer{Error: refused}, nil
 	}
 	if err := d.opt.Tasks.Going(ctx); err != nil {
@@ -91,19 +98,25 @@ type outcome struct {
 }
 
 // trapped looks for the task's canary. One that is found ends the task: it is undone,
-// and the owner is told, without the value and without what stood around it.
-func (d *desk) trapped(body []byte) bool {
+// and the owner is told, without the value and without what stood around it. The
+// worker is killed once it was answered.
+func (d *desk) trapped(ctx context.Context, body []byte) bool {
 	if d.opt.Canary == nil || !newTrap(keysOf(d.opt.Canary, d.id)...).in(body) {
 		return false
 	}
-	ctx := d.ctx
-	alert := map[string]any{"text": d.id + " tried to hand the false cloud key of its environment to a tool. It was stopped and undone."}
-	if err := d.opt.Tasks.Note(ctx, "alert", alert, d.id); err != nil {
-		d.opt.Slog.Error("an alert was not written", "task", d.id, "why", err)
-	}
-	if _, err := d.opt.Tasks.Undo(ctx, d.id, "GurtOS"); err != nil {
+	err := d.opt.Tasks.Trap(d.ctx, d.id, d.id+" tried to hand the false cloud key of its environment to a tool. It was stopped and undone.")
+	if err != nil {
 		d.opt.Slog.Error("a task with a leaked canary was not undone", "task", d.id, "why", err)
 	}
+	d.flights.Go(func() {
+		late := time.NewTimer(time.Second)
+		defer late.Stop()
+		select {
+		case <-ctx.Done(): // answered
+		case <-late.C:
+		}
+		d.opt.Tasks.Kill(d.id)
+	})
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"gurtos/core/strict"
 	"gurtos/core/task"
@@ -86,6 +87,11 @@ func (d *desk) body(w http.ResponseWriter, r *http.Request, most int64) ([]byte,
 		return nil, r.Context().Err()
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	// The server's limit is for the request. Left in place it would end the wait for an
+	// answer, since the server goes on reading to see whether the client is there.
+	if derr := http.NewResponseController(w).SetReadDeadline(time.Time{}); derr != nil && err == nil {
+		err = derr
+	}
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long) && most == maxSmall:

@@ -2,8 +2,10 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -107,7 +109,28 @@ func (t *Tasks) Begin(ctx context.Context, id string, c Call) (result *CallResul
 		t.flights[id][key] = fl
 		return evs, nil
 	})
+	if err == nil && result != nil && result.Seq != 0 {
+		result, err = t.recall(ctx, result.Seq)
+	}
 	return result, fl, mine, err
+}
+
+// recall reads a result from its line in the log.
+func (t *Tasks) recall(ctx context.Context, seq int64) (*CallResult, error) {
+	var out *CallResult
+	found := errors.New("found")
+	err := t.opt.Log.Read(ctx, seq-1, func(_ []byte, event func() (actionlog.Event, error)) error {
+		ev, err := event()
+		if err != nil {
+			return err
+		}
+		out = &CallResult{OK: ev.OK != nil && *ev.OK, Output: ev.Output, Error: ev.Error}
+		return found
+	})
+	if !errors.Is(err, found) {
+		return nil, fmt.Errorf("the result in line %d: %w", seq, cmp.Or(err, errors.New("it is not there")))
+	}
+	return out, nil
 }
 
 // Known looks whether a call is over or on its way, without entering it.

@@ -3,7 +3,9 @@ package task
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/approval"
@@ -15,33 +17,72 @@ const (
 	byUndo = "undo"
 )
 
-// end are the lines of a task's end: its open questions are answered no, then the
-// state. The table was asked before.
-func (f *fold) end(e *entry, to State, why, by string) []actionlog.Event {
+// end are the lines of a task's end: its open questions are answered no, calls that a
+// restart cut off and nobody made again are closed, then the state. The table was
+// asked before. mu is held.
+func (t *Tasks) end(e *entry, to State, why, by string) []actionlog.Event {
 	var evs []actionlog.Event
 	no := false
-	for _, a := range f.Approvals.List(approval.Pending, e.ID) {
+	for _, a := range t.fold.Approvals.List(approval.Pending, e.ID) {
 		evs = append(evs, actionlog.Event{Type: actionlog.TypeApprovalAnswered, Task: e.ID, ID: a.ID, Approved: &no, By: by})
 	}
+	evs = append(evs, t.lost(e)...)
 	return append(evs, actionlog.Event{Type: actionlog.TypeTaskState, Task: e.ID, State: string(to), Error: why, Summary: e.Summary})
+}
+
+// lost are the lines that close a task's calls which were cut off and never made
+// again. Whether their tools got as far as spending is not known; the owner is told of
+// those that could.
+func (t *Tasks) lost(e *entry) []actionlog.Event {
+	var evs []actionlog.Event
+	no := false
+	for _, key := range slices.Sorted(maps.Keys(e.Calls)) {
+		c := e.Calls[key]
+		if !c.Started || c.Result != nil || t.flights[e.ID][key] != nil {
+			continue
+		}
+		evs = append(evs, actionlog.Event{
+			Type: actionlog.TypeToolResult, Task: e.ID, Key: key, OK: &no,
+			Error: "cut off when the box stopped, and not called again before the task ended",
+		})
+		if c.Reserved.Sign() > 0 {
+			text := fmt.Sprintf("A call of %s for up to %s was cut off when the box stopped and %s never made it again. It may have been charged: look it up by %s.%s.",
+				c.Tool, dollars(c.Reserved), e.ID, e.ID, key)
+			evs = append(evs, mustNote(noteAlert, map[string]any{"text": text}, e.ID))
+		}
+	}
+	return evs
 }
 
 // Stop ends a task without undoing what it did; its layer is never seen.
 func (t *Tasks) Stop(ctx context.Context, id, by string) (Task, error) {
-	return t.leave(ctx, id, Failed, fmt.Sprintf("Stopped by %s.", by), byEnd)
+	out, err := t.leave(ctx, id, Failed, fmt.Sprintf("Stopped by %s.", by), byEnd)
+	if err == nil {
+		t.Kill(id)
+	}
+	return out, err
 }
 
 // Undo ends a task, if it is going, and takes its changes out of the workspace;
 // those of other tasks stay.
 func (t *Tasks) Undo(ctx context.Context, id, by string) (Task, error) {
-	out, err := t.leave(ctx, id, Undone, "", byUndo)
+	out, err := t.leave(ctx, id, Undone, "", byUndo, mustNote(noteUndo, map[string]any{"by": by}, id))
 	if err == nil {
-		t.tidy()
+		t.Kill(id)
 	}
 	return out, err
 }
 
-func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string) (Task, error) {
+// Trap undoes a task that was caught, and tells the owner, in one batch. Its sandbox
+// runs on until Kill, so that the one who was caught can be answered; it can do
+// nothing more through its broker.
+func (t *Tasks) Trap(ctx context.Context, id, alert string) error {
+	_, err := t.leave(ctx, id, Undone, "", byUndo, mustNote(noteAlert, map[string]any{"text": alert}, id))
+	return err
+}
+
+// leave writes the end of a task that a person or the box decides on.
+func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string, notes ...actionlog.Event) (Task, error) {
 	var out Task
 	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		e, err := f.entry(id)
@@ -51,28 +92,25 @@ func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string) 
 		if !e.State.Can(to) {
 			return nil, &Refused{id, e.State, to}
 		}
-		if err := t.submit(f.end(e, to, why, by)); err != nil {
+		if err := t.submit(append(notes, t.end(e, to, why, by)...)); err != nil {
 			return nil, err
 		}
 		out = e.copy()
 		return nil, nil
 	})
-	if err != nil {
-		return Task{}, err
-	}
-	t.kill(id)
-	return out, nil
+	return out, err
 }
 
-// kill ends a task's sandbox, if it has one.
-func (t *Tasks) kill(id string) {
+// Kill ends the sandbox of a task that ended, if it has one.
+func (t *Tasks) Kill(id string) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if r := t.live[id]; r != nil {
 		if r.killed = true; r.sandbox != nil {
 			r.sandbox.Kill()
 		}
 	}
+	t.mu.Unlock()
+	t.tidy()
 }
 
 // dropAll deletes a task's folder with all that is in it.

@@ -66,8 +66,13 @@ type CallResult struct {
 	OK     bool            `json:"ok"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  string          `json:"error,omitempty"`
+	Seq    int64           `json:"seq,omitempty"` // of its line, when Output is too long to be kept in memory
 	Cents  budget.Cents    `json:"-"`
 }
+
+// keepOutput is how many bytes of a call's output are kept in memory; a longer one is
+// read from the log again.
+const keepOutput = 16 << 10
 
 func newFold() *fold {
 	return &fold{
@@ -257,6 +262,9 @@ func (f *fold) returned(e *entry, ev *actionlog.Event) {
 	}
 	f.release(e, c)
 	r := &CallResult{OK: ev.OK != nil && *ev.OK, Output: ev.Output, Error: ev.Error, Cents: cents(ev.Cents)}
+	if len(r.Output) > keepOutput {
+		r.Output, r.Seq = nil, ev.Seq
+	}
 	c.Result = r
 	e.CostCents = e.CostCents.Add(r.Cents)
 	if r.Cents.Sign() > 0 {

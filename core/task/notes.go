@@ -13,6 +13,7 @@ const (
 	noteMerged = "call merged"        // {key, with}: key shares the run of with
 	noteRights = "permission"         // {app, set, by}
 	noteRefuse = "permission refused" // {app, item, tool?}
+	noteUndo   = "undo"               // {by}
 	noteAlert  = "alert"              // {text}
 )
 

@@ -2,6 +2,8 @@ package task
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +26,9 @@ const (
 func (t *Tasks) Run(ctx context.Context, b Broker) error {
 	q := queue{Tasks: t, ctx: ctx, broker: b}
 	defer q.stop()
+	if err := t.closeLost(ctx); err != nil {
+		return err
+	}
 	q.workers.Go(func() { t.janitor(ctx) })
 	look := time.NewTicker(diskEvery)
 	defer look.Stop()
@@ -43,6 +48,20 @@ func (t *Tasks) Run(ctx context.Context, b Broker) error {
 			t.lookAtDisk()
 		}
 	}
+}
+
+// closeLost closes the calls that were still running when their task ended, and then
+// the box: nobody can make them again.
+func (t *Tasks) closeLost(ctx context.Context) error {
+	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		var evs []actionlog.Event
+		for _, id := range f.Order {
+			if e := f.Tasks[id]; e.State.Ended() && len(e.Calls) > 0 {
+				evs = append(evs, t.lost(e)...)
+			}
+		}
+		return evs, nil
+	})
 }
 
 // queue is one Run.
@@ -91,7 +110,7 @@ func (q *queue) pick() (*run, error) {
 	if q.halted() {
 		return nil, nil
 	}
-	for id := range q.fold.live {
+	for _, id := range slices.Sorted(maps.Keys(q.fold.live)) {
 		if q.live[id] == nil {
 			return q.begin(id), nil
 		}

@@ -201,7 +201,7 @@ func (q *queue) ended(id string, to State, why string) {
 		if !e.State.Live() {
 			return nil, nil // somebody ended it first
 		}
-		return f.end(e, to, why, byEnd), nil
+		return q.end(e, to, why, byEnd), nil
 	}))
 }
 
