@@ -1,0 +1,177 @@
+package screen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"gurtos/boot/console"
+	"gurtos/boot/ring"
+)
+
+// A Screen keeps the consoles at the newest status.
+type Screen struct {
+	ring *ring.Ring
+	log  *log.Logger
+
+	mu     sync.Mutex
+	status Status
+	open   []*pane
+}
+
+type pane struct {
+	console console.Console
+	file    *os.File
+	text    *console.Pane
+}
+
+// New makes a screen that shows nothing yet.
+func New(r *ring.Ring, log *log.Logger) *Screen { return &Screen{ring: r, log: log} }
+
+// Attach opens consoles that are not yet shown on and shows the status there
+// until ctx ends; on those that are written on, the log too.
+func (s *Screen) Attach(ctx context.Context, list []console.Console) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range list {
+		if s.has(c.Name) {
+			continue
+		}
+		f, err := os.OpenFile(c.Path, os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			s.log.Printf("console %s: %v", c.Name, err)
+			continue
+		}
+		p := &pane{console: c, file: f, text: console.NewPane()}
+		s.open = append(s.open, p)
+		if c.Screen {
+			go s.serve(ctx, p)
+		} else {
+			go s.run(ctx, p)
+		}
+		s.draw(p)
+	}
+}
+
+func (s *Screen) has(name string) bool {
+	for _, p := range s.open {
+		if p.console.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// serve writes drawings.
+func (s *Screen) serve(ctx context.Context, p *pane) {
+	if err := p.text.Write(ctx, p.file); err != nil {
+		s.lost(p, err)
+	}
+}
+
+// run writes the log and, between its lines, the status. Both go through one
+// lock so that a status block is never cut by a line.
+func (s *Screen) run(ctx context.Context, p *pane) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &locked{w: p.file}
+	go func() {
+		defer cancel()
+		if err := p.text.Write(ctx, w); err != nil {
+			s.lost(p, err)
+		}
+	}()
+	s.ring.Follow(ctx, func(line string, lost uint64) {
+		if lost > 0 {
+			line = fmt.Sprintf("(%d lines left out)\n%s", lost, line)
+		}
+		_, _ = io.WriteString(w, line+"\n") // a console that is gone shows in the pane's error
+	})
+}
+
+// locked lets one writer at a time in.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func (s *Screen) lost(p *pane, err error) {
+	s.log.Printf("console %s: %v", p.console.Name, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, o := range s.open {
+		if o == p {
+			s.open = append(s.open[:i], s.open[i+1:]...)
+			p.file.Close()
+			return
+		}
+	}
+}
+
+// Update changes the status; the consoles are written to if anything is
+// different now.
+func (s *Screen) Update(change func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.status
+	change(&s.status)
+	if s.status.equal(old) {
+		return
+	}
+	for _, p := range s.open {
+		if !p.console.Screen && onlyDoing(old, s.status) {
+			continue // the log tells each phase already
+		}
+		s.draw(p)
+	}
+}
+
+func onlyDoing(a, b Status) bool {
+	a.Doing = b.Doing
+	return a.equal(b) && b.State == Starting
+}
+
+// Status is the newest one.
+func (s *Screen) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+func (s *Screen) draw(p *pane) {
+	if p.console.Screen {
+		rows, cols := console.Size(p.file)
+		p.text.Show(s.status.Drawing(rows, cols))
+		return
+	}
+	p.text.Show(s.status.Lines())
+}
+
+// Last writes text on every console, after all else, and waits until it is
+// written: for the last words before the machine ends. It takes no lock of s,
+// which whoever panicked may hold.
+func Last(list []console.Console, text string) {
+	for _, c := range list {
+		f, err := os.OpenFile(c.Path, os.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if c.Screen {
+			_, _ = io.WriteString(f, "\x1b[H\x1b[2J")
+		}
+		_, _ = io.WriteString(f, strings.ReplaceAll(text, "\n", "\r\n"))
+		f.Close()
+	}
+}

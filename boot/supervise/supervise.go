@@ -1,0 +1,180 @@
+// Package supervise keeps the box's services running: each is started again when it ends, later and later while it keeps ending, and stopped in
+// order at the shutdown. What a service prints goes into the ring. Each has a process group and, on a box, a control group of its own, so that
+// nothing it started outlives it.
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"gurtos/boot/proc"
+	"gurtos/boot/ring"
+)
+
+const (
+	firstDelay = 500 * time.Millisecond
+	maxDelay   = 30 * time.Second
+	settled    = time.Minute // one that ran this long starts again at once
+)
+
+// A Service is a program that is to run always.
+type Service struct {
+	Name  string
+	Path  string
+	Args  []string
+	Env   []string
+	Grace time.Duration // between SIGTERM and SIGKILL
+}
+
+// A State is how a service fares.
+type State struct {
+	Running  bool
+	Since    time.Time // of running or not
+	Starts   int
+	LastExit string // how it last ended, "" when it never did
+}
+
+// A Supervisor runs one service.
+type Supervisor struct {
+	Service Service
+	Ring    *ring.Ring
+	Log     *log.Logger
+	Cgroup  string // folder of the service's control group; "" for none
+	Changed func() // called after each change of the state; may be nil
+
+	mu    sync.Mutex
+	state State
+}
+
+// State is the newest state.
+func (s *Supervisor) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+func (s *Supervisor) set(change func(*State)) {
+	s.mu.Lock()
+	change(&s.state)
+	s.state.Since = time.Now()
+	s.mu.Unlock()
+	if s.Changed != nil {
+		s.Changed()
+	}
+}
+
+// Run keeps the service running until ctx ends, and returns when it has
+// stopped.
+func (s *Supervisor) Run(ctx context.Context) {
+	delay := firstDelay
+	for {
+		began := time.Now()
+		how := s.once(ctx)
+		if ctx.Err() != nil {
+			s.Log.Printf("%s: %s", s.Service.Name, how)
+			return
+		}
+		if time.Since(began) >= settled {
+			delay = firstDelay
+		}
+		s.Log.Printf("%s: %s; starting it again in %v", s.Service.Name, how, delay)
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			return
+		}
+		delay = min(2*delay, maxDelay)
+	}
+}
+
+// once runs the service to its end and says how it ended.
+func (s *Supervisor) once(ctx context.Context) (how string) {
+	cmd := exec.Command(s.Service.Path, s.Service.Args...)
+	cmd.Env = s.Service.Env
+	cmd.Dir = "/"
+	cmd.Stdout = s.Ring.Writer(s.Service.Name)
+	cmd.Stderr = cmd.Stdout // the same value: os/exec then writes from one goroutine
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A grandchild that keeps the output open must not keep Wait from returning.
+	cmd.WaitDelay = 2 * time.Second
+
+	if s.Cgroup != "" {
+		group, err := s.group()
+		if err != nil {
+			s.Log.Print(err) // a service without its group is better than none
+		} else {
+			defer group.Close()
+			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
+		}
+	}
+	if err := proc.Start(cmd); err != nil {
+		how = fmt.Sprintf("does not start: %v", err)
+		s.set(func(st *State) { st.LastExit = how })
+		return how
+	}
+	s.set(func(st *State) { st.Running, st.Starts = true, st.Starts+1 })
+
+	ended := make(chan error, 1)
+	go func() { ended <- proc.Wait(cmd) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = s.stop(cmd, ended)
+	}
+	s.sweep(cmd.Process.Pid)
+	how = "ended"
+	if err != nil {
+		how = "ended with " + err.Error()
+	}
+	s.set(func(st *State) { st.Running, st.LastExit = false, how })
+	return how
+}
+
+// group makes the service's control group and opens it.
+func (s *Supervisor) group() (*os.File, error) {
+	if err := os.MkdirAll(s.Cgroup, 0o755); err != nil {
+		return nil, fmt.Errorf("control group of %s: %w", s.Service.Name, err)
+	}
+	return os.Open(s.Cgroup)
+}
+
+// stop asks the service to end and, after its grace, makes it. Only the
+// service itself is asked: it stops what it started in its own order.
+func (s *Supervisor) stop(cmd *exec.Cmd, ended <-chan error) error {
+	signal := func(sig syscall.Signal) {
+		// ESRCH is success: it has ended by itself.
+		if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
+			s.Log.Printf("%s: %v: %v", s.Service.Name, sig, err)
+		}
+	}
+	signal(syscall.SIGTERM)
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(s.Service.Grace):
+		s.Log.Printf("%s: still there %v after SIGTERM", s.Service.Name, s.Service.Grace)
+		signal(syscall.SIGKILL)
+		return <-ended
+	}
+}
+
+// sweep ends what the service left behind in its process and control group.
+func (s *Supervisor) sweep(pid int) {
+	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		s.Log.Printf("%s: end its process group: %v", s.Service.Name, err)
+	}
+	if s.Cgroup != "" {
+		if err := os.WriteFile(filepath.Join(s.Cgroup, "cgroup.kill"), []byte("1"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.Log.Printf("%s: end its control group: %v", s.Service.Name, err)
+		}
+	}
+}
