@@ -75,7 +75,7 @@ func (c *Cents) UnmarshalJSON(b []byte) error {
 // nothing rounded away.
 func (c Cents) Dollars() string {
 	d := c.d.Shift(-2)
-	if -d.Exponent() < 2 {
+	if d.Equal(d.Truncate(2)) {
 		return d.StringFixed(2)
 	}
 	return d.String()

@@ -21,15 +21,26 @@ type Tokens struct {
 // MaxTokens is the most that one count may be.
 const MaxTokens = 1_000_000_000_000
 
-// Price is what a model costs, in US cents for a million tokens of each kind, and
-// where and when that was read.
+// Rates are US cents for a million tokens of each kind.
+type Rates struct {
+	Input      Cents `json:"input"`
+	Output     Cents `json:"output"`
+	CacheWrite Cents `json:"cacheWrite"`
+	CacheRead  Cents `json:"cacheRead"`
+}
+
+// Price is what a model costs, and where and when that was read.
 type Price struct {
-	Input      Cents  `json:"input"`
-	Output     Cents  `json:"output"`
-	CacheWrite Cents  `json:"cacheWrite"`
-	CacheRead  Cents  `json:"cacheRead"`
-	Source     string `json:"source"`
-	Date       string `json:"date"`
+	Rates
+	Long   *Long  `json:"long,omitempty"` // what a long prompt costs, where that differs
+	Source string `json:"source"`
+	Date   string `json:"date"`
+}
+
+// Long is the rates of a prompt of more tokens than Over.
+type Long struct {
+	Over int64 `json:"over"`
+	Rates
 }
 
 // Prices are the list prices of models.
@@ -65,17 +76,22 @@ func (p *Prices) Of(model string) Price {
 	return p.Models[p.Default]
 }
 
-// Cost is what tokens cost, exactly.
+// Cost is what tokens cost, exactly. Counts that stand for several prompts are priced
+// as one, so that a model whose long prompts cost more is never priced too low.
 func (p *Prices) Cost(model string, n Tokens) Cents {
 	price := p.Of(model)
+	rates := price.Rates
+	if l := price.Long; l != nil && n.Input+n.CacheWrite+n.CacheRead > l.Over {
+		rates = l.Rates
+	}
 	var sum Cents
 	for _, part := range []struct {
-		price Cents
+		rate  Cents
 		count int64
 	}{
-		{price.Input, n.Input}, {price.Output, n.Output}, {price.CacheWrite, n.CacheWrite}, {price.CacheRead, n.CacheRead},
+		{rates.Input, n.Input}, {rates.Output, n.Output}, {rates.CacheWrite, n.CacheWrite}, {rates.CacheRead, n.CacheRead},
 	} {
-		sum = sum.Add(Cents{part.price.d.Mul(decimal.NewFromInt(part.count)).Shift(-6)})
+		sum = sum.Add(Cents{part.rate.d.Mul(decimal.NewFromInt(part.count)).Shift(-6)})
 	}
 	return sum
 }

@@ -1,0 +1,153 @@
+package budget
+
+import (
+	"encoding/json"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// A million additions of random decimals give exactly what whole numbers of a
+// hundred-millionth of a cent give.
+func TestAMillionAdditionsAreExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var sum Cents
+	want := new(big.Int)
+	for range 1_000_000 {
+		n, shift := r.Int64N(1_000_000_000), r.IntN(9)
+		c, err := ParseCents(new(big.Rat).SetFrac64(n, int64pow10(shift)).FloatString(shift))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum = sum.Add(c)
+		want.Add(want, new(big.Int).Mul(big.NewInt(n), big.NewInt(int64pow10(8-shift))))
+	}
+	if got, _ := new(big.Rat).SetString(sum.String()); got.Cmp(new(big.Rat).SetFrac(want, big.NewInt(int64pow10(8)))) != 0 {
+		t.Fatalf("%s is not %s hundred-millionths", sum, want)
+	}
+}
+
+func int64pow10(n int) int64 {
+	p := int64(1)
+	for range n {
+		p *= 10
+	}
+	return p
+}
+
+func TestCents(t *testing.T) {
+	var tenth Cents
+	for range 10 {
+		c, err := ParseCents("0.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tenth = tenth.Add(c)
+	}
+	if b, err := json.Marshal(tenth); err != nil || string(b) != "1" {
+		t.Fatalf("0.1 ten times is %s, %v", b, err)
+	}
+	for text, want := range map[string]string{
+		"0": "0", "1e3": "1000", "0.1": "0.1", "1.50": "1.5", "-2": "-2", "1e-10": "0.0000000001",
+		"1e999999999": "", "1e41": "", "1e-41": "", "abc": "", "": "", `"1"`: "", "NaN": "", "Infinity": "",
+	} {
+		got, err := ParseCents(text)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s is taken for %s", text, got)
+			}
+		} else if err != nil || got.String() != want {
+			t.Errorf("%s is %s, not %s (%v)", text, got, want, err)
+		}
+	}
+	for text, want := range map[string]string{"0": "0.00", "1": "0.01", "120": "1.20", "0.5": "0.005", "100000": "1000.00", "-5": "-0.05"} {
+		c, err := ParseCents(text)
+		if err != nil || c.Dollars() != want {
+			t.Errorf("%s cents are %s dollars, not %s (%v)", text, c.Dollars(), want, err)
+		}
+	}
+}
+
+func TestPrices(t *testing.T) {
+	p := ListPrices()
+	if _, ok := p.Models[p.Default]; !ok || p.Default != "claude-sonnet-5-5" {
+		t.Fatalf("default %q", p.Default)
+	}
+	for name, price := range p.Models {
+		if price.Source == "" {
+			t.Errorf("%s has no source", name)
+		}
+		if _, err := time.Parse(time.DateOnly, price.Date); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, c := range []Cents{price.Input, price.Output, price.CacheRead, price.CacheWrite} {
+			if c.Sign() <= 0 {
+				t.Errorf("%s has a price of %s", name, c)
+			}
+		}
+	}
+	for _, row := range []struct {
+		model string
+		n     Tokens
+		want  string
+	}{
+		{"claude-sonnet-5-5", Tokens{12000, 900, 0, 48000}, "3.78"}, // 2.4 + 0.9 + 0 + 0.48
+		{"no such model", Tokens{12000, 900, 0, 48000}, "3.78"},
+		{"claude-haiku-4-5-20251001", Tokens{Input: 1}, "0.0001"},
+		{"claude-opus-5", Tokens{CacheWrite: 3}, "0.001875"},
+		{"claude-haiku-5-5", Tokens{Input: 100_000, Output: 1000}, "1.05"},
+		{"claude-haiku-5-5", Tokens{Input: 60_000, CacheRead: 40_001, Output: 1000}, "3.450005"},
+		{"claude-sonnet-5-5", Tokens{}, "0"},
+	} {
+		if got := p.Cost(row.model, row.n); got.String() != row.want {
+			t.Errorf("%s %+v costs %s, not %s", row.model, row.n, got, row.want)
+		}
+	}
+}
+
+func TestLedger(t *testing.T) {
+	var l Ledger
+	l.AddTool("2026-12-01", "shop", Whole(80))
+	l.AddModel("2026-12-01", "shop", "claude-opus-5", Whole(7))
+	for _, row := range []struct {
+		day  string
+		want string
+	}{
+		{"2026-12-01", "80"},
+		{"2026-11-30", "80"}, // the clock went back
+		{"2026-12-02", "0"},
+	} {
+		if got := l.OnDay(row.day, "shop"); got.String() != row.want {
+			t.Errorf("%s: %s, not %s", row.day, got, row.want)
+		}
+	}
+	// A clock that steps into a new day, and again, takes the old day's spending along.
+	l.Stepped("2026-12-01", "2026-12-02")
+	if got := l.OnDay("2026-12-02", "shop"); got.String() != "80" {
+		t.Errorf("after a step: %s", got)
+	}
+	l.AddTool("2026-12-02", "shop", Whole(5))
+	l.Stepped("2026-12-02", "2026-12-09")
+	if got := l.OnDay("2026-12-09", "shop"); got.String() != "85" {
+		t.Errorf("after two steps: %s", got)
+	}
+	l.Stepped("2026-12-09", "2026-12-03") // back: nothing to take along
+	if got := l.OnDay("2026-12-10", "shop"); got.String() != "0" {
+		t.Errorf("a day later: %s", got)
+	}
+	b, err := json.Marshal(&l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Ledger
+	if err := json.Unmarshal(b, &again); err != nil {
+		t.Fatal(err)
+	}
+	if b2, _ := json.Marshal(&again); string(b2) != string(b) {
+		t.Fatalf("%s\n%s", b, b2)
+	}
+	if got := l.Sums("2026-12-01", "2026-12-01"); len(got) != 2 || got[1].Model != "claude-opus-5" {
+		t.Error(got)
+	}
+}
