@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 )
 
 // examiner reads a log from a line that is known and tells what is as it was
@@ -41,9 +42,11 @@ type damage struct {
 	before      string // hash of the line before first
 	hash        string // of the line last once, when it is known
 	kind        string
-	tail        bool // nothing behind it is whole
-	whole       bool // of a tail: there is a newline in it
-	fits        bool // of a tail: it begins with a whole line, so no power cut made it
+	strays      []int64 // seqs of whole lines in it
+	pair        int64   // the same in both halves of lines that stand in the wrong place
+	tail        bool    // nothing behind it is whole
+	whole       bool    // of a tail: there is a newline in it
+	fits        bool    // of a tail: it begins with a whole line, so no power cut made it
 }
 
 // The kinds of damage.
@@ -82,9 +85,26 @@ func examine(log io.ReaderAt, start Mark, end int64, head Mark, strict bool, eac
 			d.to = end
 			return append(found, d), x.good, nil
 		}
+		pair(found, &d)
 		found = append(found, d)
 		if len(found) == maxFound {
 			return found, x.good, nil
+		}
+	}
+}
+
+// pair finds the other half of lines that stand in the wrong place: there they were
+// inserted, here they are removed, or the other way round.
+func pair(found []damage, d *damage) {
+	for i := range found {
+		gone, there := &found[i], d
+		if gone.kind == inserted {
+			gone, there = there, gone
+		}
+		if gone.kind == removed && there.kind == inserted && gone.holds(there.strays) {
+			gone.kind, there.kind = reordered, reordered
+			gone.pair, there.pair = gone.first, gone.first
+			return
 		}
 	}
 }
@@ -245,33 +265,29 @@ func (x *examiner) close(d *damage, z seen, disagree bool, passed int, within []
 		passed++
 		within = append([]int64{x.good.Seq}, within...)
 	}
+	d.strays = within
 	missing := d.last - d.first + 1
 	switch {
 	case passed == 0:
 		d.kind = removed
 	case missing == 0:
 		d.kind = inserted
-	case permuted(within, d.first, d.last):
+	case d.holds(within) && !slices.IsSorted(within):
 		d.kind = reordered
 	case int64(passed) == missing && (passed == len(within) || missing == 1):
 		d.kind = changed
 	}
 }
 
-// permuted says whether seqs are the lines from first to last, in another order.
-func permuted(seqs []int64, first, last int64) bool {
-	if int64(len(seqs)) != last-first+1 {
+// holds says whether seqs are just the lines of d, in whichever order.
+func (d damage) holds(seqs []int64) bool {
+	if int64(len(seqs)) != d.last-d.first+1 {
 		return false
 	}
-	have, sorted := map[int64]bool{}, true
-	for i, s := range seqs {
-		have[s] = s >= first && s <= last
-		sorted = sorted && s == first+int64(i)
-	}
-	for s := first; s <= last; s++ {
-		if !have[s] {
+	for i, seq := range slices.Sorted(slices.Values(seqs)) {
+		if seq != d.first+int64(i) {
 			return false
 		}
 	}
-	return !sorted
+	return true
 }

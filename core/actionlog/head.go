@@ -28,9 +28,10 @@ const (
 // each write of it, so the end of boxd alone loses none.
 type memory struct {
 	file   durable.File
-	turn   int64 // the slot to write next
-	dirty  bool
-	synced time.Time
+	turn   int64     // the slot to write next
+	mark   Mark      // to be remembered
+	dirty  bool      // it is not durable yet
+	synced time.Time // when one last was
 }
 
 // slot is the contents of a slot.
@@ -94,11 +95,12 @@ func openMemory(fsys durable.FS, dir string, turn int64) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memory{file: f, turn: turn}, fsys.SyncDir(dir)
+	return &memory{file: f, turn: turn}, nil
 }
 
 // begin remembers m durably.
-func (h *memory) begin(m Mark) error {
+func (h *memory) begin(m Mark, now time.Time) error {
+	h.mark, h.synced = m, now
 	return errors.Join(h.write(m), h.file.Sync())
 }
 
@@ -111,30 +113,32 @@ func (h *memory) write(m Mark) error {
 	}
 	buf := make([]byte, headSlot)
 	buf[copy(buf, line)] = '\n'
-	_, err = h.file.WriteAt(buf, h.turn*headApart)
-	h.turn = 1 - h.turn
+	if _, err = h.file.WriteAt(buf, h.turn*headApart); err == nil {
+		h.turn = 1 - h.turn
+	}
 	return err
 }
 
-// keep remembers m for as long as the kernel runs. An error is left alone: the
+// keep remembers m for as long as the kernel runs. An error is left for close: the
 // older mark is as true as before.
 func (h *memory) keep(m Mark) {
+	h.mark, h.dirty = m, true
 	h.write(m)
-	h.dirty = true
 }
 
 // settle makes the mark durable, some seconds after the last time.
 func (h *memory) settle(now time.Time) {
-	if h.dirty && now.Sub(h.synced) > 5*time.Second {
-		h.file.Datasync()
-		h.dirty, h.synced = false, now
+	if !h.dirty || now.Sub(h.synced) < 5*time.Second {
+		return
 	}
+	h.synced = now
+	h.dirty = h.file.Datasync() != nil
 }
 
 func (h *memory) close() error {
 	var err error
 	if h.dirty {
-		err = h.file.Datasync()
+		err = errors.Join(h.write(h.mark), h.file.Datasync())
 	}
 	return errors.Join(err, h.file.Close())
 }

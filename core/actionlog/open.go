@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 const logName = "log.jsonl"
@@ -68,12 +69,16 @@ func (l *Log) open() (notes []Event, err error) {
 		return nil, err
 	}
 	l.clock.lastAt(s.at)
-	if l.memory, err = openMemory(l.fs, l.dir, turn); err != nil || len(notes) > 0 {
+	if l.memory, err = openMemory(l.fs, l.dir, turn); err != nil {
+		return nil, err
+	}
+	// For all names that were made or changed, now or before a crash.
+	if err := l.fs.SyncDir(l.dir); err != nil || len(notes) > 0 {
 		// With notes, what is remembered holds until they are on the disk: else a
 		// crash now would hide that lines are gone.
 		return notes, err
 	}
-	return nil, l.memory.begin(l.head)
+	return nil, l.memory.begin(l.head, time.Now())
 }
 
 // survey is what a look at the log found.
@@ -81,6 +86,8 @@ type survey struct {
 	size     int64
 	head     Mark // remembered
 	good     Mark // the last whole line
+	from     int64
+	before   Mark // the line before it
 	at       string
 	gaps     []damage
 	tail     *damage
@@ -104,7 +111,9 @@ func (l *Log) survey(head Mark) (*survey, error) {
 	}
 	headHash := "" // what the log has at the remembered line
 	var last []byte
+	s.good = l.checked
 	found, good, err := examine(l.file, l.checked, s.size, head, false, func(line []byte, from int64, m Mark) error {
+		s.before, s.good, s.from = s.good, m, from
 		if m.Seq == head.Seq {
 			headHash = m.Hash
 			if stands(line, head.Hash) {
@@ -181,6 +190,11 @@ func (s *survey) judge(l *Log, headHash string) error {
 			if !l.opt.Quarantine {
 				return d.err()
 			}
+			if h.Seq == s.good.Seq && s.tail == nil {
+				d.from, d.to, d.before = s.from, s.good.End, s.before.Hash
+				s.gaps = append(s.gaps, d)
+				return nil
+			}
 			// From somewhere before on the log was written anew; there is nothing to
 			// put back.
 			s.anew, s.lost = true, s.good.Seq-h.Seq+1
@@ -249,7 +263,7 @@ func (l *Log) repair(s *survey) ([]Event, error) {
 	l.head = s.good
 	if l.head.Seq > 0 {
 		// A crash may have come after a write and before its sync.
-		return notes, errors.Join(l.file.Sync(), l.fs.SyncDir(l.dir))
+		return notes, l.file.Sync()
 	}
 	first := formatNote().event()
 	first.Seq, first.At = 1, l.clock.text()
@@ -261,7 +275,7 @@ func (l *Log) repair(s *survey) ([]Event, error) {
 		return nil, err
 	}
 	l.head = Mark{Seq: 1, Hash: hash(line), End: int64(len(line)) + 1}
-	return notes, errors.Join(l.file.Sync(), l.fs.SyncDir(l.dir))
+	return notes, l.file.Sync()
 }
 
 // cut takes what is behind the last whole line off the log and keeps it in a file
@@ -278,13 +292,11 @@ func (l *Log) cut(s *survey) (*Cut, error) {
 	if c.File, c.SHA256, err = l.keepAside("cut", s.good.Seq+1, s.good.End, s.size); err != nil {
 		return nil, err
 	}
-	if err := l.file.Truncate(s.good.End); err != nil {
-		return nil, err
-	}
-	return c, l.file.Sync()
+	// Durable with the note that follows; until then it would be cut again.
+	return c, l.file.Truncate(s.good.End)
 }
 
-// keepAside copies a range of the log into a file beside it, durably.
+// keepAside copies a range of the log into a file beside it.
 func (l *Log) keepAside(why string, line, from, to int64) (name, sum string, err error) {
 	if sum, err = rangeHash(l.file, from, to); err != nil {
 		return "", "", err
@@ -306,7 +318,7 @@ func (l *Log) copyAside(name string, from, to int64) error {
 	if _, err := io.Copy(io.NewOffsetWriter(f, 0), io.NewSectionReader(l.file, from, to-from)); err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), l.fs.SyncDir(l.dir))
+	return f.Sync()
 }
 
 // check looks at the lines that Open left for later.

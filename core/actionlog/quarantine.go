@@ -39,24 +39,33 @@ func (l *Log) quarantine(s *survey) error {
 		return err
 	}
 	w := &rewriter{log: l.file, to: f, at: l.clock.text()}
+	prev := s.good.Hash
 	for i, d := range s.gaps {
 		w.copy(d.from)
-		w.stand(d, gaps[i])
+		if stand := w.stand(d, gaps[i]); d.to == end {
+			prev = stand
+		}
 	}
 	w.copy(end)
 	last := note{What: noteQuarantine, Gaps: gaps}.event()
-	m := w.line(&last, s.good.Seq+1, s.good.Hash)
+	m := w.line(&last, s.good.Seq+1, prev)
 	// What is behind the last whole line goes on being there, for cut.
 	if w.err == nil {
 		_, w.err = io.Copy(io.NewOffsetWriter(f, w.end), io.NewSectionReader(l.file, end, s.size-end))
 	}
-	if err := errors.Join(w.err, f.Sync()); err != nil {
+	if w.err == nil {
+		w.err = f.Sync()
+	}
+	if err := w.err; err != nil {
 		f.Close()
 		l.fs.Remove(name + ".new")
 		return fmt.Errorf("write the log without its damaged lines: %w", err)
 	}
-	err = errors.Join(f.Lock(), l.fs.Rename(name+".new", name), l.fs.SyncDir(l.dir))
-	if err != nil {
+	if err := f.Lock(); err != nil {
+		f.Close()
+		return err
+	}
+	if err := l.fs.Rename(name+".new", name); err != nil {
 		f.Close()
 		return err
 	}
@@ -89,8 +98,9 @@ func (w *rewriter) copy(upTo int64) {
 	w.end, w.from, w.err = w.end+n, upTo, err
 }
 
-// stand writes a note for each line of a gap and passes over what was there.
-func (w *rewriter) stand(d damage, g Gap) {
+// stand writes a note for each line of a gap, passes over what was there and gives
+// the hash of the last.
+func (w *rewriter) stand(d damage, g Gap) string {
 	prev := d.before
 	for seq := d.first; seq <= d.last; seq++ {
 		n := note{What: noteQuarantined, Gap: &g}
@@ -102,6 +112,7 @@ func (w *rewriter) stand(d damage, g Gap) {
 		prev = w.line(&ev, seq, prev).Hash
 	}
 	w.from = d.to
+	return prev
 }
 
 func (w *rewriter) line(ev *Event, seq int64, prev string) Mark {

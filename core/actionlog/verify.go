@@ -150,7 +150,7 @@ func verify(dir string, known []Mark) (Report, error) {
 	if err := checkFormat(f, info.Size()); err != nil {
 		return Report{}, err
 	}
-	v := verifier{stand: map[int64]Gap{}, head: head}
+	v := verifier{stand: map[int64]Gap{}, half: map[int64]damage{}, head: head}
 	if head.Seq > 0 {
 		v.known = append(v.known, head)
 	}
@@ -179,6 +179,7 @@ type verifier struct {
 	have   []string // hash of the line of each known
 	excuse []Mark   // remembered heads that a cut explains
 	stand  map[int64]Gap
+	half   map[int64]damage // first halves of lines in the wrong place, by pair
 	err    error
 }
 
@@ -232,9 +233,24 @@ func (v *verifier) damage(f *os.File, d damage) {
 	if d.tail {
 		d.last = d.first
 	}
+	if d.pair > 0 && v.halves(&d) {
+		return
+	}
 	sum, err := rangeHash(f, d.from, d.to)
 	v.err = errors.Join(v.err, err)
 	v.fault(Kind(d.kind), Gap{First: d.first, Last: d.last, Bytes: d.to - d.from, SHA256: sum, Hash: d.hash})
+}
+
+// halves makes one fault of lines that are missing here and stand there: it keeps
+// the first half, and widens the second by it.
+func (v *verifier) halves(d *damage) bool {
+	half, second := v.half[d.pair]
+	if !second {
+		v.half[d.pair] = *d
+		return true
+	}
+	d.first, d.last = min(d.first, half.first), max(d.last, half.last)
+	return false
 }
 
 func (v *verifier) fault(k Kind, g Gap) {
