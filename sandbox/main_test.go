@@ -1,9 +1,17 @@
 package sandbox_test
 
 import (
+	"os"
 	"testing"
 
+	"gurtos/sandbox"
 	"gurtos/sandbox/sandboxtest"
 )
 
-func TestMain(m *testing.M) { sandboxtest.Main(m) }
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	if os.Getenv(victimEnv) != "" {
+		victim()
+	}
+	sandboxtest.Main(m)
+}

@@ -23,6 +23,7 @@ type Sandbox struct {
 	spec       Spec
 	work, home *layers.Mount
 	noMemory   atomic.Bool   // version 1 told so
+	watched    chan struct{} // closed when it can tell no more; nil when nothing is watched
 	done       chan struct{} // closed when nothing of it is left
 	exit       Exit          // valid once done is closed
 }
@@ -43,7 +44,7 @@ func (h *Host) Start(ctx context.Context, spec Spec) (_ *Sandbox, err error) {
 	spec.Slot = slot
 	s := &Sandbox{h: h, b: b, spec: spec, done: make(chan struct{})}
 	if err := s.start(ctx); err != nil {
-		s.free()
+		s.free() // kills what has begun
 		return nil, fmt.Errorf("sandbox %s: %w", spec.ID, err)
 	}
 	go s.run()
@@ -61,6 +62,9 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 		if err := s.b.group.Set(s.spec.Limits.cgroup()); err != nil {
 			return err
 		}
+	}
+	if err := s.watchMemory(); err != nil {
+		return err
 	}
 	if s.work, err = h.mounter.Mount(s.spec.Work, s.b.users); err != nil {
 		return err
@@ -91,9 +95,8 @@ var writable = []string{workDir, homeDir, "/tmp", "/proc", "/dev/shm", "/dev/pts
 
 // run owns the sandbox from its start to its end.
 func (s *Sandbox) run() {
-	output, oom, served := make(chan string, 1), make(chan struct{}), make(chan struct{})
+	output, served := make(chan string, 1), make(chan struct{})
 	go func() { output <- drain(s.b.out) }()
-	go s.watchMemory(oom)
 	go func() {
 		defer close(served)
 		if s.spec.Serve != nil {
@@ -108,7 +111,6 @@ func (s *Sandbox) run() {
 	s.exit.OOM, s.exit.Pids = u.OOMKills > 0 || s.noMemory.Load(), u.NoPids > 0
 	s.exit.Spent = Usage{CPU: u.CPU, MaxMemory: u.MaxMemory}
 	s.free()
-	<-oom
 	close(s.done)
 }
 
@@ -158,23 +160,25 @@ func status(p *os.ProcessState) syscall.WaitStatus {
 	return p.Sys().(syscall.WaitStatus)
 }
 
-// watchMemory ends the whole sandbox when the kernel has killed in it for
-// memory; version 2 does so itself (memory.oom.group). It returns when the
-// control group is gone.
-func (s *Sandbox) watchMemory(done chan<- struct{}) {
-	defer close(done)
+// watchMemory ends the whole sandbox when memory runs out in it, as version 2
+// does by itself (memory.oom.group).
+func (s *Sandbox) watchMemory() error {
 	if cgroup.Unified() {
-		return
+		return nil
 	}
-	events, err := s.b.ct.NotifyOOM()
+	events, err := s.b.ct.NotifyOOM() // closed when the control group is gone
 	if err != nil {
-		s.h.log.Warn("memory can't be watched", "sandbox", s.spec.ID, "error", err)
-		return
+		return fmt.Errorf("watching its memory: %w", err)
 	}
-	for range events { // each tells of memory that could not be had; the counter of kills comes later
-		s.noMemory.Store(true)
-		s.Kill()
-	}
+	s.watched = make(chan struct{})
+	go func() {
+		defer close(s.watched)
+		for range events { // each tells of memory that could not be had; the counter of kills comes later
+			s.noMemory.Store(true)
+			s.Kill()
+		}
+	}()
+	return nil
 }
 
 // free lets go of everything; what runs is killed.
@@ -183,6 +187,9 @@ func (s *Sandbox) free() {
 		if err := s.b.end(); err != nil {
 			s.h.log.Error("a sandbox left something behind", "sandbox", s.spec.ID, "error", err)
 		}
+	}
+	if s.watched != nil {
+		<-s.watched
 	}
 	for _, m := range []*layers.Mount{s.work, s.home} {
 		if m != nil {

@@ -10,19 +10,13 @@ import (
 
 // onThread runs f on an OS thread of its own that ends with it, so that f may
 // change the thread's namespaces. Threads that the runtime starts meanwhile
-// don't inherit them: it starts them from another one.
+// don't inherit them: it starts them from another one. It is never the main
+// thread, to which the main goroutine is locked (in sandbox/layers).
 func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if unix.Gettid() != unix.Getpid() {
-			done <- f()
-			return
-		}
-		// The main thread can't end, and /proc/self shows its namespaces: keep it
-		// busy while another one is found.
-		done <- onThread(f)
-		runtime.UnlockOSThread()
+		done <- f()
 	}()
 	return <-done
 }

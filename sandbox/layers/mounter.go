@@ -17,6 +17,11 @@ import (
 // own limit is 500 (OVL_MAX_STACK).
 const MaxLowers = 400
 
+// init keeps the main goroutine on the main thread, so that no goroutine that
+// changes its thread's namespaces is ever there: that thread can't end, and
+// /proc/self shows its namespaces to the whole process.
+func init() { runtime.LockOSThread() }
+
 // A Mounter makes overlay mounts out of views. It owns one OS thread in a mount
 // namespace of its own that holds an empty tmpfs and, only while a view is being
 // built, the view's layers at short paths. So no path of the host gets into
@@ -29,8 +34,22 @@ type Mounter struct {
 	users map[int]*os.File
 }
 
+// redirectMax is where the kernel says how long the old path of a moved folder
+// may be, in bytes; 256 by default, and a rename that passes it is EXDEV.
+const redirectMax = "/sys/module/overlay/parameters/redirect_max"
+
 // NewMounter starts the thread. Close ends it.
 func NewMounter() (*Mounter, error) {
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC) // loads the module
+	if err != nil {
+		return nil, fmt.Errorf("this kernel has no overlayfs: %w", err)
+	}
+	unix.Close(fs)
+	if f, err := os.OpenFile(redirectMax, os.O_WRONLY, 0); err == nil {
+		// Where it can't be set, programs see EXDEV and copy, as between disks.
+		fmt.Fprint(f, unix.PathMax-1)
+		f.Close()
+	}
 	m := &Mounter{work: make(chan func()), done: make(chan struct{}), users: map[int]*os.File{}}
 	up := make(chan error)
 	go func() {

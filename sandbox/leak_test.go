@@ -1,0 +1,124 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"gurtos/sandbox"
+	"gurtos/sandbox/cgroup"
+	"gurtos/sandbox/sandboxtest"
+)
+
+// census counts what a sandbox could leave behind.
+func census(t *testing.T, c sandbox.Config) map[string]int {
+	t.Helper()
+	n := map[string]int{"mounts": mountsOf(t), "goroutines": runtime.NumGoroutine(), "processes": len(processesIn(t, c.Cgroup))}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n["descriptors"] = len(fds)
+	groups, err := cgroup.Children(c.Cgroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n["control groups"] = len(groups)
+	states, _ := os.ReadDir(filepath.Join(c.State, "containers"))
+	n["state folders"] = len(states)
+	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	n["loop devices"] = len(loops)
+	return n
+}
+
+// As many sandboxes as a box has in a day leave nothing.
+func TestNothingIsLeft(t *testing.T) {
+	c := sandboxtest.Config(t)
+	h := sandboxtest.OpenAs(t, c)
+	rounds, atOnce := 40, 8
+	if testing.Short() {
+		rounds = 5
+	}
+	round := func() {
+		var all sync.WaitGroup
+		for i := range atOnce {
+			s := sandboxtest.Spec(t, "/bin/sh", "-c", "sleep 1000 & setsid sleep 1000 & (exit 3); echo x > a")
+			if i == 3 {
+				s.Args = []string{"/bin/missing"}
+			}
+			all.Go(func() {
+				sb, err := h.Start(t.Context(), s)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i == 4 {
+					sb.Kill()
+				}
+				sb.Wait()
+				os.RemoveAll(s.Work.Layer)
+				os.RemoveAll(s.Home.Layer)
+			})
+		}
+		all.Wait()
+	}
+	round() // what is made once
+	before := census(t, c)
+	for range rounds {
+		round()
+	}
+	var after map[string]int
+	until(t, fmt.Sprintf("as before: %v", before), func() bool {
+		runtime.GC() // *os.File of exited processes
+		after = census(t, c)
+		for k, n := range before {
+			if after[k] > n {
+				return false
+			}
+		}
+		return true
+	})
+	t.Log(after)
+}
+
+// The pool's sandboxes are as good as new ones, and used.
+func TestPool(t *testing.T) {
+	c := sandboxtest.Config(t)
+	c.Pool = 2
+	h := sandboxtest.OpenAs(t, c)
+	parked := func() bool { g, _ := cgroup.Children(c.Cgroup); return len(g) == 2 }
+	seen := map[int]bool{}
+	for i := range 5 {
+		until(t, "two wait", parked)
+		s := sandboxtest.Spec(t, "/bin/sh", "-c", "id -un; cat n 2>/dev/null; echo n > n; ls /tmp")
+		s.Limits.MemoryBytes = 100 << 20
+		if i == 4 {
+			s.Slot = 100 // none waits there
+		}
+		sb := sandboxtest.Start(t, h, s)
+		if e := sb.Wait(); e.Code != 0 || strings.TrimSpace(e.Output) != s.User {
+			t.Errorf("%+v", e)
+		}
+		if seen[sb.UID()] {
+			t.Errorf("user %d came back at once", sb.UID())
+		}
+		seen[sb.UID()] = true
+	}
+}
+
+// The slot's user is never two sandboxes' at a time.
+func TestSlotInUse(t *testing.T) {
+	h := sandboxtest.Open(t)
+	s := sandboxtest.Spec(t, "/bin/sleep", "100")
+	s.Slot = 7
+	sandboxtest.Start(t, h, s)
+	two := sandboxtest.Spec(t, "/bin/true")
+	two.Slot = 7
+	if _, err := h.Start(t.Context(), two); err == nil || !strings.Contains(err.Error(), "slot 7 is in use") {
+		t.Errorf("%v", err)
+	}
+}
