@@ -1,7 +1,14 @@
 package api
 
+import (
+	"fmt"
+	"strings"
+
+	"gurtos/core/settings"
+)
+
 // What the box notes about its own keeping, the value of "what" in a note of
-// track box. The notes about tasks are core/task's.
+// track box. Those about tasks are core/task's, those about the log its own.
 const (
 	NoteStart         = "boxd started"
 	NoteKeySet        = "vault key set"
@@ -12,3 +19,49 @@ const (
 	NotePaired        = "device paired"
 	NoteDeviceRemoved = "device removed"
 )
+
+// notes is every "what" that the box writes, for docs/api.md.
+var notes = []struct{ what, data, doc string }{
+	{NoteStart, "version, boot?, weaker?", "The daemon started; boot is what init found, weaker what the machine can't hold."},
+	{NotePairCode, "role, by", "A code that pairs a device was made; never the code itself."},
+	{NotePaired, "device, name, role", "A device was paired."},
+	{NoteDeviceRemoved, "device, name, by", "A device was removed; its token ended."},
+	{NoteKeySet, "name, by", "A key was put into the vault; never its value."},
+	{NoteKeyRemoved, "name, by", "A key was taken out of the vault."},
+	{NoteSettings, "set, by", "Settings changed; set holds the new values by name."},
+	{NoteWorkspace, "name, by", "A workspace was made."},
+	{"pause", "paused, by", "All agents were paused, or let go on."},
+	{"permission", "app, set, by", "What an app may do was changed."},
+	{"permission refused", "app, item, tool?", "An app tried what the owner turned off."},
+	{"call merged", "key, with", "A repeated call shares the run of another key."},
+	{"undo", "by", "Who undid the task."},
+	{"alert", "text", "Something that the owner is to see: it stands in the Inbox until it is read."},
+	{"log.format", "format, id", "Line 1: how the log is written."},
+	{"log.cut", "…", "A torn or damaged end was cut off at the start and kept aside."},
+	{"log.quarantined", "…", "Stands in the place of a damaged line that was cut out."},
+	{"log.quarantine", "…", "What was cut out, with its hash."},
+}
+
+func notesTable() string {
+	var b strings.Builder
+	b.WriteString("| what | data besides | says |\n|---|---|---|\n")
+	for _, n := range notes {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", n.what, n.data, n.doc)
+	}
+	return b.String()
+}
+
+func settingsTable() string {
+	std := settings.Defaults()
+	std.MaxRunning = 0 // depends on the machine
+	var b strings.Builder
+	b.WriteString("| setting | default | means |\n|---|---|---|\n")
+	for _, s := range settings.Table {
+		v := string(s.JSON(std))
+		if s.Name == "maxRunning" {
+			v = "cores × 2"
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", s.Name, v, s.Doc)
+	}
+	return b.String()
+}

@@ -31,6 +31,12 @@ func (s *Server) openAPI(c *call) error {
 var pathName = regexp.MustCompile(`\{([a-z]+)(\.\.\.)?\}`)
 
 func openAPIDoc(table []Route) object {
+	doc, _ := openAPIOf(table)
+	return doc
+}
+
+// openAPIOf also names the fields that nobody wrote a sentence about.
+func openAPIOf(table []Route) (doc object, silent []string) {
 	sc := &schemas{named: map[string]any{}, inputs: map[reflect.Type]bool{}}
 	for _, r := range table {
 		if r.In != nil {
@@ -72,7 +78,7 @@ func openAPIDoc(table []Route) object {
 				{"accessToken", object{{"type", "apiKey"}, {"in", "query"}, {"name", "access_token"}, {"description", "The same token where a header can't be set."}}},
 			}},
 		}},
-	}
+	}, sc.silent
 }
 
 func operation(r *Route, sc *schemas) object {

@@ -55,7 +55,7 @@ var Routes = []Route{
 		Query: []Param{{"path", "string", "The file inside the workspace. Needed."}}},
 
 	{Method: "GET", Path: "/api/approvals", Who: paired | window, Out: []approval.Approval{}, Do: (*Server).approvals,
-		Doc:   "Questions to the owner, newest first.",
+		Doc:   "Questions to the owner, oldest first.",
 		Query: []Param{{"state", "string", "Only those that are pending, approved or denied."}}},
 	{Method: "POST", Path: "/api/approvals/{id}", Who: paired | window, In: Answer{}, Out: approval.Approval{}, Do: (*Server).answer,
 		Doc: "Answers a question. The first answer holds; a later one gets the first back."},

@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if err != nil {
 		return nil, err
 	}
-	canary, err := broker.OpenCanary(durable.Disk, filepath.Join(c.Home, "canary"))
+	canary, err := broker.OpenCanary(durable.Disk, filepath.Join(c.Home, "canary.key"))
 	if err != nil {
 		return nil, fmt.Errorf("reading what tasks' false keys are made from: %w", err)
 	}

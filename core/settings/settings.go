@@ -120,6 +120,9 @@ func apply(v *Values, name string, raw json.RawMessage) error {
 	return nil
 }
 
+// JSON is the setting's value in v.
+func (s Setting) JSON(v Values) json.RawMessage { return fields(v)[s.Name] }
+
 // fields is each setting as JSON, by name.
 func fields(v Values) map[string]json.RawMessage {
 	m := map[string]json.RawMessage{}
