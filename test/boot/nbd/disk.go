@@ -179,8 +179,14 @@ func (d *Disk) Write(p []byte, off int64, fua bool) error {
 	if err := d.check(off, int64(len(p))); err != nil {
 		return err
 	}
-	d.view.write(p, off)
-	d.pending = append(d.pending, write{off, int64(len(p)), bytes.Clone(p), fua})
+	w := write{off, int64(len(p)), nil, fua}
+	if bytes.Equal(p[:len(p)-1], p[1:]) && p[0] == 0 { // zeros take no memory
+		d.view.zero(off, w.n)
+	} else {
+		w.bytes = bytes.Clone(p)
+		d.view.write(p, off)
+	}
+	d.pending = append(d.pending, w)
 	d.count.Writes++
 	d.count.Written += int64(len(p))
 	if fua {
@@ -222,7 +228,7 @@ func (d *Disk) check(off, n int64) error {
 		return ErrOff
 	case d.readOnly:
 		return ErrReadOnly
-	case off < 0 || n < 0 || off > d.size-n || off%Sector != 0 || n%Sector != 0:
+	case off < 0 || n <= 0 || off > d.size-n || off%Sector != 0 || n%Sector != 0:
 		return ErrRange
 	}
 	return nil

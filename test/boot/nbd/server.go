@@ -59,8 +59,9 @@ func Serve(d *Disk, socket string) (*Server, error) {
 	return s, nil
 }
 
-// Disk is the disk that is served.
-func (s *Server) Disk() *Disk { return s.disk }
+// Disk is the disk that is served, Socket where.
+func (s *Server) Disk() *Disk    { return s.disk }
+func (s *Server) Socket() string { return s.listen.Addr().String() }
 
 // Close disconnects everybody. It flushes nothing.
 func (s *Server) Close() {
