@@ -348,7 +348,8 @@ func sameBytes(x, y io.Reader) (bool, error) {
 }
 
 // describe compares a cleaned layer with what is below it and keeps the result
-// in the layer's folder: changes, one record a line, and before, old texts.
+// in the layer's folder: changes, one record a line, and before, old texts. The
+// caller syncs them.
 func describe(ctx context.Context, dir *os.File, merged *stack) (meta, error) {
 	m := meta{Version: formatVersion}
 	b, err := openBeneath(int(dir.Fd()), "before", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
@@ -359,9 +360,6 @@ func describe(ctx context.Context, dir *os.File, merged *stack) (meta, error) {
 	c := &comparer{ctx: ctx, before: &beforeWriter{f: b}}
 	if err := c.run(merged); err != nil {
 		return m, err
-	}
-	if err := b.Sync(); err != nil {
-		return m, fmt.Errorf("before: %w", err)
 	}
 	f, err := openBeneath(int(dir.Fd()), "changes", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -376,9 +374,6 @@ func describe(ctx context.Context, dir *os.File, merged *stack) (meta, error) {
 		}
 	}
 	if err := w.Flush(); err != nil {
-		return m, fmt.Errorf("changes: %w", err)
-	}
-	if err := f.Sync(); err != nil {
 		return m, fmt.Errorf("changes: %w", err)
 	}
 	return m, nil

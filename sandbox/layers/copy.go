@@ -50,6 +50,7 @@ func (c *copier) folder(f *folder, root, dst *os.File, at string) error {
 
 func (c *copier) entry(f *folder, e entry, root, dst *os.File, at string) error {
 	fd := int(dst.Fd())
+	step("copy")
 	switch {
 	case isDir(&e.st):
 		if err := unix.Mkdirat(fd, e.name, 0o700); err != nil {

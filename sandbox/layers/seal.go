@@ -63,10 +63,6 @@ func seal(ctx context.Context, v View, h *hold) error {
 	}
 	defer merged.close()
 	upper := merged.parts[0]
-	if err := unix.Syncfs(int(upper.Fd())); err != nil {
-		return fmt.Errorf("writing the layer to disk: %w", err)
-	}
-
 	s := &sealer{ctx: ctx, merged: merged, tmp: tmp}
 	below := merged.lowers().root()
 	if err := s.folder(upper, below, "."); err != nil {
