@@ -73,6 +73,9 @@ func Create(dir string) error {
 	return syncPath(filepath.Dir(dir))
 }
 
+// fill makes what is in a layer. The journals of XFS and ext4 keep the order of
+// what happens to names and owners, so that meta, the last and synced, stands for
+// all before it.
 func fill(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -90,9 +93,6 @@ func fill(dir string) error {
 			return err
 		}
 		if err := os.Chown(p, d.uid, d.uid); err != nil {
-			return err
-		}
-		if err := syncPath(p); err != nil {
 			return err
 		}
 	}
