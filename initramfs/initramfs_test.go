@@ -95,3 +95,26 @@ func TestTwice(t *testing.T) {
 		t.Errorf("two files of one name: %v", err)
 	}
 }
+
+// TestInodes holds that inode numbers are counted and not taken from this machine: the kernel joins files of the same number and no other.
+func TestInodes(t *testing.T) {
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := z.DecodeAll(write(t, filled(t, false)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := uint64(1)
+	err = cpio.ForEachRecord(cpio.Newc.Reader(bytes.NewReader(plain)), func(r cpio.Record) error {
+		if r.Ino != next {
+			t.Errorf("%s has inode %d, want %d", r.Name, r.Ino, next)
+		}
+		next++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -32,11 +32,11 @@ func doImage(ctx context.Context, m *maker, args []string) error {
 	if err := m.ready(ctx, *debug, deps.Build, deps.Image); err != nil {
 		return err
 	}
-	if err := m.Programs(ctx); err != nil {
-		return err
-	}
 	if *refresh {
 		return m.Refresh(ctx)
+	}
+	if err := m.Programs(ctx); err != nil {
+		return err
 	}
 	if *why {
 		lines, err := m.Why(ctx)

@@ -34,6 +34,10 @@ var verbs = []verb{
 	{"build", "static programs into bin/ and the file system that tasks see", doBuild},
 	{"run", "build, boot the box in QEMU and show its address", doRun},
 	{"dev", "build and start boxd on this machine", doDev},
+	{"test", "all tests; the last line is the count (--all for the long forms, a part of a package's path for those)", doTest},
+	{"check", "the quick loop: build, vet, short tests", doCheck},
+	{"bench", "measure, and write docs/performance.md", doBench},
+	{"mutate", "break each guard on purpose: its test must notice", doMutate},
 	{"image", "the bootable system disk (--why, --refresh, --debug)", doImage},
 	{"deps", "what this machine needs installed, and why", doDeps},
 }

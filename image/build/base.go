@@ -43,7 +43,7 @@ func (b *Build) base() step.Step {
 }
 
 // baseForm is counted up when makeBase picks differently.
-const baseForm = "1"
+const baseForm = "2"
 
 func (b *Build) makeBase(ctx context.Context, w *step.Work) error {
 	epoch, err := b.epoch()

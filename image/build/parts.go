@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"gurtos/image/debian"
 	"gurtos/image/sbom"
@@ -29,7 +30,11 @@ func writeParts(dir, root string, packages []debian.Package, parts []sbom.Part) 
 	}
 	versions := map[string]string{}
 	for _, p := range packages {
-		versions[p.Name] = p.Version
+		name := p.Name
+		if strings.HasPrefix(name, "linux-image-") {
+			name = "linux-image-amd64" // the package's own name has the kernel's version in it
+		}
+		versions[name] = p.Version
 	}
 	j, err := json.MarshalIndent(versions, "", "\t")
 	if err != nil {

@@ -92,3 +92,20 @@ func (l *Line) End(err error) {
 	defer l.mu.Unlock()
 	l.print("✓", "")
 }
+
+// Above is a writer whose lines stand above a line that changes.
+func (s *Show) Above(w io.Writer) io.Writer { return above{s, w} }
+
+type above struct {
+	show *Show
+	w    io.Writer
+}
+
+func (a above) Write(p []byte) (int, error) {
+	a.show.mu.Lock()
+	defer a.show.mu.Unlock()
+	if a.show.live {
+		io.WriteString(a.w, "\r\x1b[K")
+	}
+	return a.w.Write(p)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"gurtos/image/deps"
+	"gurtos/test/mutate"
+	"gurtos/test/suite"
+)
+
+func doTest(ctx context.Context, m *maker, args []string) error {
+	flags := flag.NewFlagSet("test", flag.ContinueOnError)
+	all := flags.Bool("all", false, "the long forms too, and the race detector; writes docs/reliability.md")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := m.ready(ctx, false, deps.Build, deps.Image, deps.Boot, deps.Test); err != nil {
+		return err
+	}
+	if err := m.Programs(ctx); err != nil {
+		return err
+	}
+	if _, err := m.image(ctx); err != nil {
+		return err
+	}
+	return m.test(ctx, suite.Options{All: *all, Match: flags.Arg(0)})
+}
+
+func doCheck(ctx context.Context, m *maker, args []string) error {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := m.ready(ctx, false, deps.Build, deps.Test); err != nil {
+		return err
+	}
+	_, err := m.Tasks(ctx)
+	if err := errors.Join(m.Programs(ctx), err); err != nil {
+		return err
+	}
+	return m.test(ctx, suite.Options{Short: true, Match: flags.Arg(0)})
+}
+
+// test runs tests and prints the count last.
+func (m *maker) test(ctx context.Context, o suite.Options) error {
+	o.Root, o.Out, o.Show = m.root, os.Stdout, m.show
+	count, findings, err := suite.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if o.All && o.Match == "" && count.Failed == 0 {
+		if err := suite.WriteReliability(m.root, suite.Machine(ctx), findings); err != nil {
+			return err
+		}
+	}
+	fmt.Println(count)
+	if count.Failed > 0 {
+		os.Exit(1) // nothing may stand below the count
+	}
+	return nil
+}
+
+func doBench(ctx context.Context, m *maker, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := m.ready(ctx, false, deps.Build, deps.Image, deps.Boot, deps.Test); err != nil {
+		return err
+	}
+	if err := m.Programs(ctx); err != nil {
+		return err
+	}
+	img, err := m.image(ctx)
+	if err != nil {
+		return err
+	}
+	return suite.Bench(ctx, m.root, flags.Arg(0), os.Stdout, img.Sizes())
+}
+
+func doMutate(ctx context.Context, m *maker, args []string) error {
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := m.ready(ctx, false, deps.Build, deps.Test); err != nil {
+		return err
+	}
+	return mutate.Run(ctx, m.root, flags.Arg(0), os.Stdout)
+}

@@ -1,0 +1,150 @@
+package mutate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Guard is a place in the code and the test that must notice when it is broken.
+type Guard struct {
+	Name string // what it keeps safe
+	File string // from the tree's root
+	Old  string // the text as it is, exactly once in File
+	New  string // the text that breaks it, and still compiles
+	Pkg  string // package of the test, such as ./sandbox
+	Test string // name of the test, or a -run pattern
+}
+
+// limit is the longest that one guard's test may take.
+const limit = 10 * time.Minute
+
+// Copy copies the tree, as git sees it with what is not yet added, and lends it what was built.
+func Copy(ctx context.Context, root, to string) error {
+	list := exec.CommandContext(ctx, "git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+	out, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("listing the tree's files: %w", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		b, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, and not yet in git
+		}
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, name), b, st.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	for _, built := range []string{"bin", ".cache", "node_modules"} {
+		if err := os.Symlink(filepath.Join(root, built), filepath.Join(to, built)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check finds guards whose place is gone or not the only one.
+func Check(root string, guards []Guard) error {
+	var errs []error
+	for _, g := range guards {
+		b, err := os.ReadFile(filepath.Join(root, g.File))
+		switch n := strings.Count(string(b), g.Old); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("guard %q: %w", g.Name, err))
+		case n != 1:
+			errs = append(errs, fmt.Errorf("guard %q: its text occurs %d times in %s, not once", g.Name, n, g.File))
+		case g.New == g.Old:
+			errs = append(errs, fmt.Errorf("guard %q breaks nothing", g.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Try breaks one guard in the copy of the tree and runs its test. It returns an error when nobody notices, with what the test said.
+func Try(ctx context.Context, tree string, g Guard) (err error) {
+	file := filepath.Join(tree, g.File)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.WriteFile(file, whole, 0o644)) }()
+	if err := os.WriteFile(file, []byte(strings.Replace(string(whole), g.Old, g.New, 1)), 0o644); err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "vet", g.Pkg, "./"+filepath.Dir(g.File))
+	build.Dir = tree
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("the broken code doesn't compile, so its test proves nothing:\n%s", out)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %v", limit))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", g.Test, "-v", g.Pkg)
+	cmd.Dir = tree
+	out, err := cmd.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil && !strings.Contains(string(out), "--- PASS"):
+		return fmt.Errorf("no test of %s ran that fits %s", g.Pkg, g.Test)
+	case err == nil:
+		return errors.New("the test passes although the guard is broken")
+	case !strings.Contains(string(out), "--- FAIL"):
+		return fmt.Errorf("the test didn't fail but broke off:\n%s", out)
+	}
+	return nil
+}
+
+// Run tries all guards whose name contains match, and tells how each went.
+func Run(ctx context.Context, root, match string, out io.Writer) error {
+	if err := Check(root, Guards); err != nil {
+		return err
+	}
+	tree, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tree)
+	if err := Copy(ctx, root, tree); err != nil {
+		return fmt.Errorf("copying the tree: %w", err)
+	}
+	noticed, unnoticed := 0, 0
+	for _, g := range Guards {
+		if !strings.Contains(g.Name, match) {
+			continue
+		}
+		start := time.Now()
+		err := Try(ctx, tree, g)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			unnoticed++
+			fmt.Fprintf(out, "NOT NOTICED %s (%s): %v\n", g.Name, g.File, err)
+			continue
+		}
+		noticed++
+		fmt.Fprintf(out, "noticed     %-50s %5.1f s  %s %s\n", g.Name, time.Since(start).Seconds(), g.Pkg, g.Test)
+	}
+	fmt.Fprintf(out, "%d guards noticed, %d not\n", noticed, unnoticed)
+	if unnoticed > 0 {
+		return fmt.Errorf("%d guards can be broken without a test that fails", unnoticed)
+	}
+	return nil
+}
