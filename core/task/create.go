@@ -13,11 +13,7 @@ import (
 // Create makes a task of the body of a request, a TaskSpec in JSON. What is wrong
 // with it is an *Invalid, and then nothing was made.
 func (t *Tasks) Create(ctx context.Context, body []byte, from Caller) (Task, error) {
-	r, err := decode(body)
-	if err != nil {
-		return Task{}, err
-	}
-	s, err := t.spec(r, from)
+	s, err := t.Check(body, from)
 	if err != nil {
 		return Task{}, err
 	}
@@ -39,6 +35,16 @@ func (t *Tasks) Create(ctx context.Context, body []byte, from Caller) (Task, err
 		return nil, nil
 	})
 	return made, err
+}
+
+// Check reads the body of a request and returns the spec with every default filled in,
+// or what is wrong with it; it makes nothing.
+func (t *Tasks) Check(body []byte, from Caller) (Spec, error) {
+	r, err := decode(body)
+	if err != nil {
+		return Spec{}, err
+	}
+	return t.spec(r, from)
 }
 
 // newID is t and letters and digits that no task has.
