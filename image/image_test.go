@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -56,16 +58,19 @@ func TestLockIsCurrent(t *testing.T) {
 		if err := json.Unmarshal(text, &built); err != nil {
 			t.Fatal(err)
 		}
-		for name := range built {
-			if l.Roots[root][name] == "" {
-				t.Errorf("%s is in the %s root and not in packages.lock: mkbox image --refresh", name, root)
+		diff := func(a, b map[string]string, what string) {
+			var names []string
+			for name := range a {
+				if b[name] == "" {
+					names = append(names, name)
+				}
+			}
+			if slices.Sort(names); names != nil {
+				t.Errorf("the %s root %s: %s (mkbox image --refresh)", root, what, strings.Join(names, " "))
 			}
 		}
-		for name := range l.Roots[root] {
-			if built[name] == "" {
-				t.Errorf("%s is in packages.lock and not in the %s root: mkbox image --refresh", name, root)
-			}
-		}
+		diff(built, l.Roots[root], "holds packages that packages.lock doesn't list")
+		diff(l.Roots[root], built, "lacks packages that packages.lock lists")
 	}
 }
 

@@ -83,13 +83,24 @@ func (b *Build) makeBase(ctx context.Context, w *step.Work) error {
 	for _, pkg := range packages {
 		if slices.ContainsFunc(pkg.Files, func(f string) bool { return p.taken[f] }) {
 			used = append(used, pkg)
-			licence := "/usr/share/doc/" + pkg.Name + "/copyright"
-			if _, err := p.file(licence); err != nil {
-				return fmt.Errorf("the licence of %s: %w", pkg.Name, err)
+			if err := licence(p, pkg, packages); err != nil {
+				return err
 			}
 		}
 	}
 	return writeParts(w.Dir, "system", used, debianParts(used))
+}
+
+// licence takes a package's licence. Where its folder of documents is a link to that of another package of the same source, it is that one's.
+func licence(p *picker, of debian.Package, all []debian.Package) error {
+	for _, pkg := range append([]debian.Package{of}, all...) {
+		path := "/usr/share/doc/" + pkg.Name + "/copyright"
+		if _, err := os.Stat(p.from + path); pkg.Source == of.Source && err == nil {
+			_, err := p.file(path)
+			return err
+		}
+	}
+	return fmt.Errorf("package %s brought no licence", of.Name)
 }
 
 // certificates joins the authorities that Debian trusts into the one file that programs read.
