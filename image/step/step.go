@@ -323,3 +323,8 @@ func (s *Store) Prune(keep int, age time.Duration) error {
 	}
 	return nil
 }
+
+// NewWork is for tests of a step's Make: it says nothing.
+func NewWork(dir, temp string, log io.Writer) *Work {
+	return &Work{Dir: dir, Temp: temp, Log: log, say: func(string) {}}
+}
