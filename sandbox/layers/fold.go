@@ -167,7 +167,7 @@ func markFolded(base string, layers []string) error {
 	}
 	for _, l := range layers {
 		h, err := holdLayer(l, false)
-		if errors.Is(err, ErrInUse) || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, ErrInUse) || errors.Is(err, ErrGone) {
 			continue // an open one, or one that was dropped after all
 		}
 		if err != nil {

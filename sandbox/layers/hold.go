@@ -39,10 +39,15 @@ func (h *hold) state() State {
 	return h.meta.State
 }
 
-// readable tells whether the layer may be a lower one of a view.
-func (h *hold) readable() bool {
-	s := h.state()
-	return s == StateSealed || s == StateApplied
+// readable tells why the layer can't be a lower one of a view, nil if it can.
+func (h *hold) readable() error {
+	switch h.state() {
+	case StateSealed, StateApplied:
+		return nil
+	case StateDropped:
+		return fmt.Errorf("layer %s: %w", h.path, ErrGone)
+	}
+	return fmt.Errorf("layer %s: %w", h.path, ErrNotSealed)
 }
 
 // setMeta writes the layer's meta; whoever reads the layer in this process sees it.
@@ -62,10 +67,19 @@ func (h *hold) setMeta(m meta) error {
 // holdLayer locks a layer for writing (alone) or for reading.
 func holdLayer(path string, write bool) (*hold, error) {
 	dir, err := openDir(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("layer %s: %w", path, ErrGone)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: %w", path, err)
 	}
 	h, err := take(dir, path, write, true)
+	if err != nil && !write {
+		// It may be on its way out just now.
+		if s, serr := StateOf(path); s == StateDropped || errors.Is(serr, ErrGone) {
+			err = ErrGone
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: %w", path, err)
 	}

@@ -201,7 +201,7 @@ func TestBadWorkspacesAreRefused(t *testing.T) {
 		{"a device", View{Base: "/dev/null", Lowers: []string{a.Layer}}, "workspace null: not a folder but a device"},
 		{"not there", View{Base: dir + "/none", Lowers: []string{a.Layer}}, "workspace none: no such file or directory"},
 		{"another file system", View{Base: shm, Lowers: []string{a.Layer}}, "is on another file system"},
-		{"a layer that is gone", View{Base: base, Lowers: []string{dir + "/gone"}}, "no such file or directory"},
+		{"a layer that is gone", View{Base: base, Lowers: []string{dir + "/gone"}}, "deleted"},
 		{"an open layer below", View{Base: base, Lowers: []string{newLayer(t, dir+"/open")}}, "can't be read yet"},
 		{"a sealed layer on top", View{Base: base, Layer: a.Layer}, "takes no changes"},
 		{"nothing", View{}, "neither base nor layers"},

@@ -207,8 +207,8 @@ func (m *Mounter) mount(mt *Mount, v View, userns *os.File) error {
 			return err
 		}
 		mt.holds = append(mt.holds, h)
-		if !h.readable() {
-			return fmt.Errorf("layer %s is %s: %w", l, h.state(), ErrNotSealed)
+		if err := h.readable(); err != nil {
+			return err
 		}
 		upper, err := openDirAt(h.dir, "upper")
 		if err != nil {

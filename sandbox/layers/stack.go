@@ -52,8 +52,8 @@ func (s *stack) fill(v View, withLayer bool) error {
 			return err
 		}
 		s.holds = append(s.holds, h)
-		if !h.readable() {
-			return fmt.Errorf("layer %s is %s: %w", l, h.state(), ErrNotSealed)
+		if err := h.readable(); err != nil {
+			return err
 		}
 		part, err := openDirAt(h.dir, "upper")
 		if err != nil {

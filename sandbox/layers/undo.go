@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -417,6 +418,9 @@ func AlsoChanged(ctx context.Context, v View, others []string) (map[string][]str
 			continue
 		}
 		theirs, err := records(ctx, View{Layer: o})
+		if errors.Is(err, ErrGone) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
