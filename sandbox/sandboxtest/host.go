@@ -34,9 +34,17 @@ var (
 	toolsErr  error
 )
 
-// Tools is a folder with box-init and worker, built once for the test process.
+// ToolsEnv names a folder with box-init, worker and the programs that tests
+// build in C, for machines without a compiler, such as the guest.
+const ToolsEnv = "BOX_TEST_TOOLS"
+
+// Tools is a folder with box-init and worker: the one in BOX_TEST_TOOLS, or one
+// that is built once for the test process.
 func Tools(t testing.TB) string {
 	t.Helper()
+	if dir := os.Getenv(ToolsEnv); dir != "" {
+		return dir
+	}
 	toolsOnce.Do(func() {
 		if toolsDir, toolsErr = os.MkdirTemp("", "box-tools"); toolsErr == nil {
 			toolsErr = build(toolsDir)
@@ -46,6 +54,31 @@ func Tools(t testing.TB) string {
 		t.Fatal(toolsErr)
 	}
 	return toolsDir
+}
+
+// Program is the static program that the C source beside the test makes.
+func Program(t testing.TB, source string) string {
+	t.Helper()
+	name := strings.TrimSuffix(filepath.Base(source), ".c")
+	path := filepath.Join(Tools(t), name)
+	if os.Getenv(ToolsEnv) == "" {
+		if out, err := exec.Command("gcc", "-static", "-O1", "-o", path, source).CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v\n%s", source, err, out)
+		}
+	}
+	return path
+}
+
+// Put writes an executable file into the spec's workspace.
+func Put(t testing.TB, s sandbox.Spec, name string, content []byte) {
+	t.Helper()
+	path := filepath.Join(s.Work.Layer, "upper", name)
+	if err := os.WriteFile(path, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, layers.Canonical, layers.Canonical); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func build(dir string) error {
