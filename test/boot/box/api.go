@@ -37,6 +37,11 @@ func NewAPI(t testing.TB, url, token string) *API {
 	return a
 }
 
+// With is the same API for another test, such as a subtest.
+func (a *API) With(t testing.TB) *API {
+	return &API{Token: a.Token, t: t, url: a.url, http: a.http, logs: a.logs}
+}
+
 // Status is an answer that is no 2xx.
 type Status struct {
 	Code     int
@@ -125,7 +130,8 @@ func (a *API) Refused(code int, words, method, path string, in any) {
 	err := a.Try(ctx, method, path, in, nil)
 	s, ok := err.(*Status)
 	if !ok || s.Code != code || !strings.Contains(s.Sentence, words) {
-		a.t.Errorf("%s %s with %v: %v, want %d and %q", method, path, in, err, code, words)
+		sent := fmt.Sprint(in)
+		a.t.Errorf("%s %s with %.300s: %v, want %d and %q", method, path, sent, err, code, words)
 	}
 }
 
