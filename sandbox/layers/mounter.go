@@ -334,6 +334,16 @@ func buildOverlay(clones []int, writable bool) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("fsmount: %w%s", err, contextLog(fs))
 	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("statfs: %w", err)
+	}
+	if writable && st.Flags&unix.ST_RDONLY != 0 {
+		// overlayfs falls back to this when it can't make its work folder.
+		unix.Close(fd)
+		return -1, fmt.Errorf("the layer can't be written to, its disk or cap is full: %w", unix.ENOSPC)
+	}
 	return fd, nil
 }
 

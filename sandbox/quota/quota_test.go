@@ -238,12 +238,14 @@ func TestXFSHoldsTheCap(t *testing.T) {
 	}
 	var n int64
 	var shown unix.Statfs_t
+	var copyUp error
 	err := k.as(t, m, 11, work, func() error {
 		if err := unix.Statfs(".", &shown); err != nil {
 			return err
 		}
 		var err error
 		n, err = fill("w", 4*(mark+Margin))
+		copyUp = os.Chmod("big", 0o600)
 		return err
 	})
 	if !full(err) {
@@ -259,9 +261,16 @@ func TestXFSHoldsTheCap(t *testing.T) {
 		t.Errorf("not over: %v", err)
 	}
 	// A copy-up of what is below counts too, and leaves nothing half done.
-	err = k.as(t, m, 11, work, func() error { return os.Chmod("big", 0o600) })
-	if !full(err) {
-		t.Errorf("copying up past the cap: %v", err)
+	if !full(copyUp) {
+		t.Errorf("copying up past the cap: %v", copyUp)
+	}
+	if _, err := os.Lstat(k.work + "/upper/big"); !os.IsNotExist(err) {
+		t.Errorf("a copy-up that failed left a file: %v", err)
+	}
+	// A layer that is full to the brim is refused, and not mounted read-only.
+	if mt, err := m.Mount(work, nil); !full(err) {
+		t.Errorf("mounting a full layer: %v", err)
+		mt.Close()
 	}
 	// Its end: the limits go, so that sealing can write.
 	if err := k.cap.Release(); err != nil {
