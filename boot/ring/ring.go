@@ -21,6 +21,7 @@ type Ring struct {
 	mu    sync.Mutex
 	lines []string
 	next  uint64        // number of lines ever added; line n is at n % len(lines)
+	from  uint64        // the first line that followers get
 	grown chan struct{} // closed and replaced when a line is added
 }
 
@@ -43,6 +44,17 @@ func (r *Ring) Add(line string) {
 	r.grown = make(chan struct{})
 }
 
+// Preload puts lines in that were shown already, by the program that was this
+// process before: Last has them, followers don't.
+func (r *Ring) Preload(lines []string) {
+	for _, line := range lines {
+		r.Add(line)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.from = r.next
+}
+
 // Last returns the newest lines, oldest first, at most n.
 func (r *Ring) Last(n int) []string {
 	r.mu.Lock()
@@ -58,10 +70,13 @@ func (r *Ring) Last(n int) []string {
 	return out
 }
 
-// Follow calls fn for every line from the oldest kept on, until ctx ends. Lines
+// Follow calls fn for every line from the oldest kept on (but Preload's), until
+// ctx ends. Lines
 // that were overwritten before fn came back for them are told as lost.
 func (r *Ring) Follow(ctx context.Context, fn func(line string, lost uint64)) {
-	var at uint64
+	r.mu.Lock()
+	at := r.from
+	r.mu.Unlock()
 	for {
 		r.mu.Lock()
 		var lost uint64

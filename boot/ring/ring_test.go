@@ -46,6 +46,7 @@ func TestWriterCutsLinesAndControlCharacters(t *testing.T) {
 func TestSlowReaderLosesLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(4, time.Now())
+		r.Preload([]string{"shown before"})
 		ctx, cancel := context.WithCancel(t.Context())
 		hold := make(chan struct{})
 		var got []string

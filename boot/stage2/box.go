@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -78,6 +79,9 @@ type reason struct{ key, text string }
 // New makes a box of nothing.
 func New(r *ring.Ring, start time.Time) *Box {
 	logger := log.New(r.Writer("init"), "", 0)
+	// Stage 1 has printed them.
+	r.Preload(strings.Split(readLine(filepath.Join(runDir, "stage1.log")), "\n"))
+	logger.Print("stage 2")
 	return &Box{
 		Ring: r, Start: start, log: logger,
 		screen: screen.New(r, logger),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,10 +34,12 @@ var (
 )
 
 // awaitData returns when there is a data disk that boxd can work on, or when
-// ctx ends. Until then every block device that comes or goes is looked at.
+// ctx ends. Until then it tries again whenever the disks have changed; what it
+// does to a disk itself makes the kernel tell of block devices too.
 func (b *Box) awaitData(ctx context.Context) {
 	for {
 		var err error
+		tried := diskNames()
 		b.phases(ctx, []phase.Phase{{Name: "data disk", Run: func(ctx context.Context) error {
 			err = b.bringData(ctx)
 			return nil // said below, by its own reason
@@ -47,12 +50,27 @@ func (b *Box) awaitData(ctx context.Context) {
 		}
 		b.because("data", sentence(err))
 		b.screen.Update(func(s *screen.Status) { s.State, s.Doing = screen.Degraded, "" })
-		select {
-		case <-b.disks:
-		case <-ctx.Done():
-			return
+		for slices.Equal(tried, diskNames()) {
+			select {
+			case <-b.disks:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
+}
+
+// diskNames describes all disks that are there.
+func diskNames() []string {
+	disks, err := disk.List("/sys", "/dev")
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(disks))
+	for i, d := range disks {
+		names[i] = d.String()
+	}
+	return names
 }
 
 // bringData finds the data disk, makes it on the first boot, and mounts it.

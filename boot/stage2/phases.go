@@ -55,9 +55,6 @@ func (b *Box) readRelease(context.Context) error {
 		b.release.Version = b.words[layout.CmdVersion]
 	}
 	slot := readLine(filepath.Join(runDir, "slot"))
-	for line := range strings.Lines(readLine(filepath.Join(runDir, "stage1.log"))) {
-		b.Ring.Add(strings.TrimRight(line, "\n"))
-	}
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	b.facts = facts.New(filepath.Join(runDir, "boot.json"), facts.Facts{

@@ -38,10 +38,11 @@ type Stage1 struct {
 	Lines func() []string // all that was logged, for stage 2
 	Say   func(string)    // tells people on the console what is waited for
 
-	words   release.Words
-	loader  *modules.Loader
-	changed chan struct{} // a block device came; room for one
-	system  disk.Part
+	words     release.Words
+	loader    *modules.Loader
+	changed   chan struct{} // a block device came; room for one
+	mountable chan struct{} // closed when fileSystems are loaded
+	system    disk.Part
 }
 
 // Run goes through all phases. It returns only when one failed: otherwise this
@@ -95,12 +96,16 @@ func (s *Stage1) drivers(ctx context.Context) error {
 			s.Log.Print(err)
 		}
 	}()
-	s.loader.Coldplug("/sys")
-	for _, name := range fileSystems {
-		if err := s.loader.Load(name); err != nil {
-			s.Log.Print(err) // it may be built in; the mount says if not
+	s.mountable = make(chan struct{})
+	go func() {
+		defer close(s.mountable)
+		for _, name := range fileSystems {
+			if err := s.loader.Load(name); err != nil {
+				s.Log.Print(err) // the mount will say whether that matters
+			}
 		}
-	}
+	}()
+	s.loader.Coldplug("/sys")
 	return nil
 }
 
@@ -159,6 +164,7 @@ func (s *Stage1) mountSystem(ctx context.Context) error {
 	}
 	s.system = p
 	s.Log.Printf("system: %s, %s", p, p.GUID)
+	<-s.mountable
 	return mountRead(p, newRoot)
 }
 
