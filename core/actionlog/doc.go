@@ -14,7 +14,7 @@
 //
 // # Beside it
 //
-//	log.head        where the log ended: finds lines that are cut off its end
+//	log.commit      the last writes once more, and where the log ended
 //	log.index       where each 256th line begins; a cache
 //	log.checkpoint  a folded state and the line it belongs to; a cache
 //	log.reserve     room on the disk, given up when there is no other
@@ -22,22 +22,25 @@
 //	log.damaged-N-… what was cut out at line N
 //
 // The caches are held against the log by hash whenever they are used, and can be
-// deleted at any time. log.head is not one: without it, what a power cut tore off
-// the end is not missed.
+// deleted at any time. log.commit is not one: without it the last lines can be lost
+// with the power, and nobody misses what is cut off the end.
 //
 // # Writing
 //
 // Submit orders lines and gives them to one writer, which takes all that wait with
-// one write and one fdatasync; then they are durable, and Wait returns. Nothing is
-// ever shown to a reader before. When a write or sync fails, the log is broken for
+// one write and one fdatasync; then they are durable, and Wait returns. The sync is
+// that of log.commit, which holds the same lines and never changes its size; the log
+// itself is synced when that is full, and when more is written at once than it is
+// for. Nothing is ever shown to a reader before. When a write or sync fails, the log is broken for
 // good: what the kernel has of it is unknown then.
 //
 // # At start
 //
-// A power cut can leave any part of the last write: sectors of it, zeros, half a
-// line. It can't reach what was synced before. Open cuts that off, keeps it in a
-// file beside the log and logs a note, log.cut. If lines are gone that log.head
-// remembers, the note counts them. Any other line that is not what was written is
+// A power cut can leave any part of what wasn't synced: sectors of it, zeros, half a
+// line. Open puts back what log.commit has (if the machine was off since: else the
+// kernel has all that was written, and a difference is damage), cuts off what was
+// never durable, keeps it in a file beside the log and logs a note, log.cut. If
+// lines are gone that log.commit remembers, the note counts them. Any other line that is not what was written is
 // damage: Open refuses with the line's number. With Options.Quarantine it writes
 // the log anew, a note (log.quarantined) in the place of each lost line, and at the
 // end one more (log.quarantine) that names what was cut out, its hash and where it

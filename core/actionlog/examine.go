@@ -213,8 +213,9 @@ func (x *examiner) proven(z seen) (bool, error) {
 	case z.seq == x.good.Seq+1 && z.prev == x.good.Hash:
 		return true, nil
 	}
-	// Nothing behind the last line speaks for or against it.
-	return !more && z.seq > x.good.Seq+1 && z.seq > x.head.Seq, nil
+	// Nothing behind the last line speaks for or against it. Where it disagrees with
+	// the one before, that is the likelier one: there is more in it to change.
+	return !more && z.seq > x.good.Seq && z.seq > x.head.Seq && (x.head.Seq == 0 || x.head != x.good), nil
 }
 
 // resync finds the next line behind s that is whole, and accepts it. s is the

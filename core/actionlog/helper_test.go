@@ -15,14 +15,20 @@ import (
 
 func step(text string) Event { return Event{Type: TypeTaskStep, Task: "t1", Text: text} }
 
-// small opens a log without a reserve.
+// small opens a log without a reserve, and with room for four records in a round
+// of the journal.
 func small(o Options) Options {
-	o.Reserve = -1
+	o.Reserve, o.journal = -1, 4*journalBlock
 	return o
 }
 
 // unsynced spares the disk, where no power is cut and many logs are opened.
-func unsynced(dir string) Options { return Options{FS: powercut.New(dir)} }
+func unsynced(dir string) Options { return Options{FS: sameRun{powercut.New(dir)}} }
+
+// sameRun is a disk whose power never went.
+type sameRun struct{ *powercut.Disk }
+
+func (sameRun) Boot() string { return durable.Disk.Boot() }
 
 func mustOpen(t testing.TB, dir string, o Options) *Log {
 	t.Helper()
@@ -128,10 +134,22 @@ func write(t testing.TB, dir, name string, b []byte) {
 	}
 }
 
+// memoryDir is a new folder in memory where there is such a place: for tests that
+// open a thousand logs and sync none.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "gurtos-actionlog-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // copyDir copies the files of a folder.
 func copyDir(t testing.TB, from string) string {
 	t.Helper()
-	to := t.TempDir()
+	to := memoryDir(t)
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +177,7 @@ func made(t testing.TB, texts ...string) string {
 // forget removes what is beside the log, so that nothing is remembered.
 func forget(t testing.TB, dir string) {
 	t.Helper()
-	for _, name := range []string{headName, indexName, checkpointName} {
+	for _, name := range []string{journalName, indexName, checkpointName} {
 		if err := durable.Remove(durable.Disk, filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}

@@ -44,6 +44,8 @@ type Options struct {
 	// Upfront is how many bytes at the end are checked before Open returns, 64 MiB
 	// when 0. What is before them is checked while the log is in use.
 	Upfront int64
+
+	journal int64 // bytes of log.commit; 0 outside of tests
 }
 
 // withDefaults fills in what is 0.
@@ -57,6 +59,7 @@ func (o Options) withDefaults(dir string) Options {
 	o.Reserve = cmp.Or(o.Reserve, 32<<20)
 	o.Low = cmp.Or(o.Low, 64<<20)
 	o.Upfront = cmp.Or(o.Upfront, 64<<20)
+	o.journal = cmp.Or(o.journal, journalSize)
 	return o
 }
 
@@ -71,7 +74,7 @@ type Log struct {
 	opt       Options
 	file      durable.File
 	index     *index
-	memory    *memory
+	journal   *journal
 	reserve   *reserve
 	recovered Recovery
 	checked   Mark               // Open looked at what is behind it
@@ -284,8 +287,8 @@ func (l *Log) Close() error {
 
 func (l *Log) closeFiles() error {
 	var errs []error
-	if l.memory != nil {
-		errs = append(errs, l.memory.close())
+	if l.journal != nil {
+		errs = append(errs, l.journal.file.Close())
 	}
 	if l.index != nil {
 		l.index.close()

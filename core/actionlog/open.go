@@ -1,6 +1,7 @@
 package actionlog
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,15 +11,17 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 const logName = "log.jsonl"
 
 // Recovery is what Open found and repaired.
 type Recovery struct {
-	Cut  *Cut  // a tail that was cut off, nil for none
-	Gaps []Gap // damaged lines that were cut out, with Options.Quarantine
+	// Restored is how many lines the journal was asked for, since the power had gone
+	// before the log itself had them all. Nothing of them was lost.
+	Restored int64
+	Cut      *Cut  // a tail that was cut off, nil for none
+	Gaps     []Gap // damaged lines that were cut out, with Options.Quarantine
 }
 
 // DamageError says that a line is not what was written.
@@ -49,7 +52,7 @@ func (d damage) err() *DamageError {
 // say what was repaired.
 func (l *Log) open() (notes []Event, err error) {
 	name := filepath.Join(l.dir, logName)
-	head, turn, err := recall(l.fs, l.dir)
+	was, err := recall(l.fs, l.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +64,10 @@ func (l *Log) open() (notes []Event, err error) {
 	}
 	l.reserve = openReserve(l.fs, l.dir, l.opt.Reserve)
 	l.index = openIndex(l.fs, l.dir)
-	s, err := l.survey(head)
+	if err := l.restore(was); err != nil {
+		return nil, err
+	}
+	s, err := l.survey(was.head)
 	if err != nil {
 		return nil, err
 	}
@@ -69,16 +75,38 @@ func (l *Log) open() (notes []Event, err error) {
 		return nil, err
 	}
 	l.clock.lastAt(s.at)
-	if l.memory, err = openMemory(l.fs, l.dir, turn); err != nil {
+	if l.journal, err = openJournal(l.fs, l.dir, l.opt.journal, was.round); err != nil {
 		return nil, err
 	}
 	// For all names that were made or changed, now or before a crash.
-	if err := l.fs.SyncDir(l.dir); err != nil || len(notes) > 0 {
-		// With notes, what is remembered holds until they are on the disk: else a
-		// crash now would hide that lines are gone.
+	if err := l.fs.SyncDir(l.dir); err != nil || s.lost > 0 {
+		// What is remembered holds until the note of it is on the disk: else a crash
+		// now would hide that lines are gone.
 		return notes, err
 	}
-	return nil, l.memory.begin(l.head, time.Now())
+	return notes, l.journal.turn(l.head)
+}
+
+// restore puts back what the log lost with the power and the journal has.
+func (l *Log) restore(was recalled) error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	log, _ := was.overlay(l.file, info.Size())
+	o, ok := log.(*overlay)
+	if !ok {
+		return nil
+	}
+	lacks, err := o.differs()
+	if err != nil || !lacks {
+		return err
+	}
+	if _, err := l.file.WriteAt(o.lines, o.off); err != nil {
+		return err
+	}
+	l.recovered.Restored = int64(bytes.Count(o.lines, []byte("\n")))
+	return nil // synced with the rest
 }
 
 // survey is what a look at the log found.
@@ -167,7 +195,7 @@ func (s *survey) judge(l *Log, headHash string) error {
 	}
 	if s.good.Seq == 0 && s.head.Seq > 0 && !l.opt.Quarantine {
 		return fmt.Errorf("the log is empty or gone, and %s remembers %d lines; put it back, or remove %s to begin a new one",
-			headName, s.head.Seq, headName)
+			journalName, s.head.Seq, journalName)
 	}
 	if t := s.tail; t != nil && !l.opt.Quarantine && (t.whole && t.first <= s.head.Seq || t.fits) {
 		return t.err()

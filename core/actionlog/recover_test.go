@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"gurtos/core/durable"
 )
@@ -20,7 +19,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	from := made(t, "one", "two \u2028 \U0001f642", "three")
 	whole := bytes.Join(read(t, from), nil)
 	for n := range len(whole) + 1 {
-		dir := t.TempDir()
+		dir := memoryDir(t)
 		write(t, dir, logName, whole[:n])
 		before := mustVerify(t, dir)
 		kept := bytes.Count(whole[:n], []byte("\n"))
@@ -64,7 +63,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestCutOff: the same of lines that log.head remembers. Verify misses them before
+// TestCutOff: the same of lines that log.commit remembers. Verify misses them before
 // and after, and the note counts them.
 func TestCutOff(t *testing.T) {
 	from := made(t, "one", "two", "three")
@@ -103,14 +102,14 @@ func TestCutOff(t *testing.T) {
 // remembering of it makes no second one.
 func TestCutOffAndNoNoteYet(t *testing.T) {
 	dir := made(t, "one", "two", "three")
-	remembered, err := os.ReadFile(filepath.Join(dir, headName))
+	remembered, err := os.ReadFile(filepath.Join(dir, journalName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, dir, logName, bytes.Join(read(t, dir)[:2], nil))
 	mustClose(t, mustOpen(t, dir, Options{}))
 	// The note reached the disk, what is remembered didn't.
-	write(t, dir, headName, remembered)
+	write(t, dir, journalName, remembered)
 	l := mustOpen(t, dir, Options{})
 	if l.Recovered().Cut != nil {
 		t.Errorf("cut twice: %+v", l.Recovered().Cut)
@@ -323,7 +322,7 @@ func TestKnownHead(t *testing.T) {
 	if r := mustVerify(t, shorter, head); r.OK() || r.Kinds[0] != CutOff {
 		t.Errorf("another, shorter log:\n%s", r)
 	}
-	// The same without anybody's note, by log.head.
+	// The same without anybody's note, by log.commit.
 	write(t, dir, logName, bytes.Join(read(t, longer), nil))
 	if r := mustVerify(t, dir); r.OK() {
 		t.Errorf("another log beside this head:\n%s", r)
@@ -345,20 +344,20 @@ func TestTornInTheMiddle(t *testing.T) {
 	}
 	mustClose(t, l)
 	after := read(t, dir)
-	remembered, _ := os.ReadFile(filepath.Join(dir, headName))
+	remembered, _ := os.ReadFile(filepath.Join(dir, journalName))
 	for i := 4; i < 8; i++ {
 		dir := t.TempDir()
 		torn := slices.Clone(after)
 		torn[i] = append(make([]byte, len(torn[i])-1), '\n')
 		write(t, dir, logName, bytes.Join(torn, nil))
 
-		// log.head as it was before that write: torn.
+		// log.commit as it was before that write: torn.
 		m := Mark{Seq: 4, Hash: hash(bytes.TrimSuffix(whole[3], []byte("\n"))), End: int64(len(bytes.Join(whole[:4], nil)))}
-		old, err := openMemory(durable.Disk, dir, 0)
+		old, err := openJournal(durable.Disk, dir, journalSize, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(old.begin(m, time.Now()), old.close()); err != nil {
+		if err := errors.Join(old.turn(m), old.file.Close()); err != nil {
 			t.Fatal(err)
 		}
 		l := mustOpen(t, dir, Options{})
@@ -370,9 +369,9 @@ func TestTornInTheMiddle(t *testing.T) {
 			t.Errorf("line %d torn: %s", i+1, r)
 		}
 
-		// log.head from after it: damage.
+		// log.commit from after it: damage.
 		write(t, dir, logName, bytes.Join(torn, nil))
-		write(t, dir, headName, remembered)
+		write(t, dir, journalName, remembered)
 		if _, err := Open(dir, small(Options{})); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("line %d ", i+1)) {
 			t.Errorf("line %d damaged: open says %v", i+1, err)
 		}

@@ -1,8 +1,10 @@
 package actionlog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ type Report struct {
 	Head       Mark   // the last of them
 	Running    bool   // a boxd has the log open
 	Unfinished int64  // bytes of an unfinished line behind the last
+	Journaled  int64  // of them, those that log.commit has and the next start puts back
 	Faults     []Gap  // lines that are not what was written
 	Kinds      []Kind // of Faults, one each
 	Known      []Gap  // gaps that the log itself vouches for
@@ -55,6 +58,9 @@ func (r Report) String() string {
 			fmt.Fprintf(&b, "; %s had been on the disk and %s lost", count(c.Lost, "line"), be(c.Lost))
 		}
 		b.WriteString(".\n")
+	}
+	if r.Journaled > 0 {
+		fmt.Fprintf(&b, "The power went before the log had them: the last %s stand in %s, and the next start puts them back.\n", count(r.Journaled, "line"), journalName)
 	}
 	if r.Unfinished > 0 && r.Running {
 		fmt.Fprintf(&b, "Behind line %d the box is writing.\n", r.Lines)
@@ -134,7 +140,7 @@ func Verify(dir string, known ...Mark) (Report, error) {
 
 func verify(dir string, known []Mark) (Report, error) {
 	// The head first: whatever it remembers was in the log before it was read.
-	head, _, err := recall(durable.Disk, dir)
+	was, err := recall(durable.Disk, dir)
 	if err != nil {
 		return Report{}, err
 	}
@@ -147,7 +153,9 @@ func verify(dir string, known []Mark) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if err := checkFormat(f, info.Size()); err != nil {
+	head := was.head
+	log, size := was.overlay(f, info.Size())
+	if err := checkFormat(log, size); err != nil {
 		return Report{}, err
 	}
 	v := verifier{stand: map[int64]Gap{}, half: map[int64]damage{}, head: head}
@@ -158,14 +166,19 @@ func verify(dir string, known []Mark) (Report, error) {
 		v.known = append(v.known, Mark{Seq: m.Seq, Hash: m.Hash})
 	}
 	v.have = make([]string, len(v.known))
-	found, good, err := examine(f, Mark{}, info.Size(), head, true, v.line)
+	found, good, err := examine(log, Mark{}, size, head, true, v.line)
 	if err != nil {
 		return Report{}, err
+	}
+	if o, ok := log.(*overlay); ok {
+		if lacks, err := o.differs(); err == nil && lacks {
+			v.report.Journaled = int64(bytes.Count(o.lines, []byte("\n")))
+		}
 	}
 	running, err := durable.Locked(f)
 	v.report.Lines, v.report.Head, v.report.Running = good.Seq, good, running
 	for _, d := range found {
-		v.damage(f, d)
+		v.damage(log, d)
 	}
 	v.close()
 	return v.report, errors.Join(err, v.err)
@@ -222,7 +235,7 @@ func (v *verifier) vouch(gaps []Gap) {
 	}
 }
 
-func (v *verifier) damage(f *os.File, d damage) {
+func (v *verifier) damage(log io.ReaderAt, d damage) {
 	if d.tail && d.first > v.head.Seq && !d.fits {
 		v.report.Unfinished = d.to - d.from
 		return
@@ -236,7 +249,7 @@ func (v *verifier) damage(f *os.File, d damage) {
 	if d.pair > 0 && v.halves(&d) {
 		return
 	}
-	sum, err := rangeHash(f, d.from, d.to)
+	sum, err := rangeHash(log, d.from, d.to)
 	v.err = errors.Join(v.err, err)
 	v.fault(Kind(d.kind), Gap{First: d.first, Last: d.last, Bytes: d.to - d.from, SHA256: sum, Hash: d.hash})
 }

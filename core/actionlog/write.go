@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 )
 
 // write takes batches to the disk until the log is closed or broken. There is one
@@ -34,7 +33,6 @@ func (l *Log) write() {
 		if err != nil {
 			return
 		}
-		l.memory.settle(time.Now())
 	}
 }
 
@@ -97,10 +95,9 @@ func (l *Log) commit(b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := l.file.Datasync(); err != nil {
+	if err := l.journal.commit(l.file, b.buf, b.last); err != nil {
 		return err
 	}
-	l.memory.keep(b.last)
 	for _, e := range b.at {
 		e.off += start
 		l.index.add(e)

@@ -1,11 +1,13 @@
 package durable
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +27,9 @@ type FS interface {
 	Mkdir(name string, perm fs.FileMode) error
 	// SyncDir makes the entries of a folder durable.
 	SyncDir(name string) error
+	// Boot names the time since the power came on. What was written in it can still
+	// be read, synced or not.
+	Boot() string
 }
 
 // File is an open file. It has no position; reads and writes name theirs.
@@ -79,6 +84,17 @@ func (disk) SyncDir(name string) error {
 	}
 	return nil
 }
+
+func (disk) Boot() string { return boot() }
+
+// boot is the kernel's id of this boot (random(4)). Without one each start of the
+// program counts as a boot.
+var boot = sync.OnceValue(func() string {
+	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		return string(id)
+	}
+	return rand.Text()
+})
 
 type file struct{ *os.File }
 

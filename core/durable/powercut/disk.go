@@ -1,6 +1,7 @@
 package powercut
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,6 +59,7 @@ func (s *Short) Unwrap() error { return s.Err }
 // Disk is a disk that forgets what was not synced. Make one with New.
 type Disk struct {
 	root string
+	boot string
 
 	mu     sync.Mutex
 	top    *node
@@ -72,7 +74,7 @@ var _ durable.FS = (*Disk)(nil)
 
 // New is a disk over a folder. What is there already counts as synced.
 func New(root string) *Disk {
-	return &Disk{root: filepath.Clean(root), top: &node{dir: true}, after: -1, handle: map[*handle]bool{}}
+	return &Disk{root: filepath.Clean(root), boot: rand.Text(), top: &node{dir: true}, after: -1, handle: map[*handle]bool{}}
 }
 
 // CutAfter turns the power off after n more operations.
@@ -96,6 +98,9 @@ func (d *Disk) Ops() int {
 	defer d.mu.Unlock()
 	return d.ops
 }
+
+// Boot is part of durable.FS: another with each New.
+func (d *Disk) Boot() string { return d.boot }
 
 // begin counts an operation and says whether it may be done. d.mu is held.
 func (d *Disk) begin(kind Kind, path string) error {
