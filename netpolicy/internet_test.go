@@ -248,7 +248,11 @@ func space(t testing.TB, hosts ...string) (s *Space, blocked func() []string) {
 	}
 	var mu sync.Mutex
 	var list []string
-	s, err = n.Attach(Policy{Hosts: hosts, Names: filepath.Join(t.TempDir(), "names"), Blocked: func(h string, _ int) {
+	ns, err := n.Namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err = ns.Attach(Policy{Hosts: hosts, Names: filepath.Join(t.TempDir(), "names"), Blocked: func(h string, _ int) {
 		mu.Lock()
 		defer mu.Unlock()
 		list = append(list, h)
@@ -281,7 +285,7 @@ func in(t testing.TB, s *Space, env []string, command string) (int, string) {
 	}
 	c := exec.Command("nsenter", "--net=/proc/self/fd/3", "unshare", "--mount", "sh", "-c",
 		`mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs sh -c "$1"`, resolv, command)
-	c.ExtraFiles = []*os.File{s.NS()}
+	c.ExtraFiles = []*os.File{s.bare.ns}
 	c.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "LANG=C"}, env...)
 	out, err := c.CombinedOutput()
 	if err != nil && c.ProcessState == nil {

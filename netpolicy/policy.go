@@ -139,8 +139,35 @@ type Space struct {
 	uploads map[string]*allowance // by host
 }
 
-// Attach gives a namespace from the pool its policy and starts to serve it.
-func (n *Net) Attach(p Policy) (*Space, error) {
+// Namespace is one that waits for a program and its policy.
+type Namespace struct {
+	n *Net
+	b *bare
+}
+
+// Namespace gives one from the pool, or makes one when the pool is empty. Nothing
+// in it is answered before Attach. It is the caller's to close.
+func (n *Net) Namespace() (*Namespace, error) {
+	select {
+	case b := <-n.ready:
+		return &Namespace{n, b}, nil
+	default:
+	}
+	b, err := newBare()
+	if err != nil {
+		return nil, err
+	}
+	return &Namespace{n, b}, nil
+}
+
+// File is the namespace, for whoever starts a program in it.
+func (ns *Namespace) File() *os.File { return ns.b.ns }
+
+// Close gives the namespace back. One that has a Space is closed by either.
+func (ns *Namespace) Close() error { return ns.b.close() }
+
+// Attach gives the namespace its policy and starts to serve it.
+func (ns *Namespace) Attach(p Policy) (*Space, error) {
 	set, err := rules.ParseList(p.Hosts)
 	if err != nil {
 		return nil, err
@@ -149,15 +176,7 @@ func (n *Net) Attach(p Policy) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b *bare
-	select {
-	case b = <-n.ready:
-	default:
-		if b, err = newBare(); err != nil {
-			return nil, err
-		}
-	}
-	s := &Space{n: n, bare: b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}}
+	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}}
 	s.set.Store(&set)
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serve()
@@ -246,12 +265,9 @@ func (s *Space) leave(k *conn) {
 	delete(s.conns, k)
 }
 
-// NS is the namespace, for whoever starts a program in it. It stays the space's.
-func (s *Space) NS() *os.File { return s.bare.ns }
-
-// Env is the part of a program's environment that tells it of the proxy. Programs
-// that ignore it come through just as well.
-func (s *Space) Env() []string {
+// Env is the part of a program's environment that tells it of the proxy, which is
+// the same in every namespace. Programs that ignore it come through just as well.
+func Env() []string {
 	proxy := fmt.Sprintf("http://127.0.0.1:%d", proxyPort)
 	const direct = "localhost,127.0.0.1,::1"
 	return []string{

@@ -13,7 +13,7 @@ func TestReaches(t *testing.T) {
 	i := outside(t)
 	i.name("example.com", webAddr, webAddr6)
 	s, blocked := space(t, "example.com")
-	for _, env := range [][]string{nil, s.Env()} {
+	for _, env := range [][]string{nil, Env()} {
 		if code, out := in(t, s, env, "curl -sS -m 10 http://example.com/a"); code != 0 || out != "you reached example.com/a" {
 			t.Errorf("curl with %v: exit %d, %q", env, code, out)
 		}

@@ -62,6 +62,9 @@ func Open(conf Config) (_ *Host, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("sandboxes need root: start boxd as root")
 	}
+	if h.conf.Namespaces == nil {
+		h.conf.Namespaces = newNet
+	}
 	if h.conf.State, err = filepath.Abs(conf.State); err != nil {
 		return nil, err
 	}

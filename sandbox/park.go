@@ -25,8 +25,8 @@ type birth struct {
 	group  *cgroup.Group
 	ct     *libcontainer.Container
 	proc   *libcontainer.Process
-	users  *os.File      // user namespace that maps its layers
-	net    *os.File      // network namespace
+	users  *os.File // user namespace that maps its layers
+	net    Namespace
 	mounts *os.File      // mount namespace
 	box    *net.UnixConn // to box-init
 	broker *net.UnixListener
@@ -44,7 +44,7 @@ func (h *Host) give(id string, slot int) (_ *birth, err error) {
 			b.end()
 		}
 	}()
-	if b.net, err = newNet(); err != nil {
+	if b.net, err = h.conf.Namespaces(); err != nil {
 		return nil, err
 	}
 	if b.users, err = layers.NewUserns(layers.IDMap{Disk: 0, Host: 0}, layers.IDMap{Disk: layers.Canonical, Host: layers.UID(slot)}); err != nil {
@@ -110,7 +110,7 @@ func (h *Host) container(b *birth) *configs.Config {
 		Hostname: "box",
 		Namespaces: configs.Namespaces{
 			{Type: configs.NEWUSER}, {Type: configs.NEWNS}, {Type: configs.NEWPID}, {Type: configs.NEWIPC}, {Type: configs.NEWUTS},
-			{Type: configs.NEWCGROUP}, {Type: configs.NEWNET, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.net.Fd())},
+			{Type: configs.NEWCGROUP}, {Type: configs.NEWNET, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.net.File().Fd())},
 		},
 		UIDMappings: ids, GIDMappings: ids,
 		Capabilities: &configs.Capabilities{}, NoNewPrivileges: true, NoNewKeyring: true, // box-init joins an own keyring
@@ -146,6 +146,8 @@ func (b *birth) end() error {
 
 func isNil(c interface{ Close() error }) bool {
 	switch c := c.(type) {
+	case nil:
+		return true
 	case *os.File:
 		return c == nil
 	case *net.UnixConn:

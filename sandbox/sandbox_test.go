@@ -289,8 +289,8 @@ func TestNetwork(t *testing.T) {
 	h := sandboxtest.Open(t)
 	s := sandboxtest.Spec(t, "/bin/sh", "-c", "readlink /proc/self/ns/net")
 	name := ""
-	s.Network = func(ns *os.File) (err error) {
-		name, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", ns.Fd()))
+	s.Network = func(ns sandbox.Namespace) (err error) {
+		name, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", ns.File().Fd()))
 		return err
 	}
 	if e := sandboxtest.Start(t, h, s).Wait(); e.Output != name+"\n" {
@@ -298,7 +298,7 @@ func TestNetwork(t *testing.T) {
 	}
 	no := errors.New("no network today")
 	s = sandboxtest.Spec(t, "/bin/true")
-	s.Network = func(*os.File) error { return no }
+	s.Network = func(sandbox.Namespace) error { return no }
 	if _, err := h.Start(t.Context(), s); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}

@@ -20,8 +20,18 @@ type Config struct {
 	TasksRoot string // root file system that sandboxes see: a folder or an EROFS image, read-only
 	Tools     string // folder with the static programs box-init and worker, shown inside at /usr/lib/gurtos
 	Cgroup    string // parent of all sandboxes' cgroups, such as "/gurtos/tasks"
-	Pool      int    // sandboxes kept ready for the next tasks; 0 sizes it by memory, negative keeps none
-	Log       *slog.Logger
+	// Namespaces makes the network namespaces of sandboxes, ahead of their use. Nil
+	// makes ones with a loopback and nothing else.
+	Namespaces func() (Namespace, error)
+	Pool       int // sandboxes kept ready for the next tasks; 0 sizes it by memory, negative keeps none
+	Log        *slog.Logger
+}
+
+// Namespace is a network namespace that belongs to the machine's user namespace,
+// so that no one in a sandbox has a say over it. The sandbox closes it at its end.
+type Namespace interface {
+	File() *os.File
+	Close() error
 }
 
 // Limits of one sandbox. A zero field means the default that its comment gives.
@@ -82,10 +92,9 @@ type Spec struct {
 	Env    []string    // the whole environment
 	Limits Limits
 
-	// Network sets up the sandbox's network namespace, which has a loopback only
-	// and no one in it with a say over it, before the program starts. The file is
-	// the caller's until the sandbox has ended. Nil leaves the loopback.
-	Network func(ns *os.File) error
+	// Network is given the sandbox's namespace before the program starts. Nil
+	// leaves it as it was made.
+	Network func(ns Namespace) error
 
 	// Serve is called once, in a goroutine of its own, with the listener at
 	// /run/box/broker.sock inside, which is owned by the sandbox's user with mode

@@ -36,19 +36,27 @@ func inMounts(ns *os.File, f func() error) error {
 
 // newNet makes a network namespace with a loopback that is up. It belongs to
 // the machine's user namespace, so that no one in a sandbox has a say in it.
-func newNet() (ns *os.File, err error) {
-	err = onThread(func() error {
+func newNet() (Namespace, error) {
+	var ns *os.File
+	err := onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("making a network namespace: %w", err)
 		}
 		if err := loopbackUp(); err != nil {
 			return fmt.Errorf("raising the loopback: %w", err)
 		}
+		var err error
 		ns, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
 		return err
 	})
-	return ns, err
+	return loopback{ns}, err
 }
+
+// loopback is a namespace with nothing but a loopback.
+type loopback struct{ ns *os.File }
+
+func (l loopback) File() *os.File { return l.ns }
+func (l loopback) Close() error   { return l.ns.Close() }
 
 func loopbackUp() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

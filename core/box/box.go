@@ -27,9 +27,14 @@ import (
 	"gurtos/core/tool"
 	"gurtos/core/vault"
 	"gurtos/core/workspace"
+	"gurtos/netpolicy"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
 )
+
+// spareNetworks is how many network namespaces wait ready, so that no task waits
+// for one.
+const spareNetworks = 4
 
 // Options are what a Box is made of besides its configuration.
 type Options struct {
@@ -44,6 +49,7 @@ type Box struct {
 	log     *slog.Logger
 	events  *actionlog.Log
 	host    *sandbox.Host
+	net     *netpolicy.Net
 	mounter *layers.Mounter
 	tasks   *task.Tasks
 	broker  *broker.Broker
@@ -95,12 +101,16 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 		return nil, fmt.Errorf("reading what tasks' false keys are made from: %w", err)
 	}
 	name := runName(c)
+	if b.net, err = netpolicy.Open(b.log.With("part", "network"), spareNetworks); err != nil {
+		return nil, err
+	}
 	if b.host, err = sandbox.Open(sandbox.Config{
-		State:     filepath.Join("/run", "gurtos", name),
-		TasksRoot: c.TasksRoot,
-		Tools:     c.Tools,
-		Cgroup:    filepath.Join("/gurtos", name),
-		Log:       b.log.With("part", "sandbox"),
+		Namespaces: b.namespace,
+		State:      filepath.Join("/run", "gurtos", name),
+		TasksRoot:  c.TasksRoot,
+		Tools:      c.Tools,
+		Cgroup:     filepath.Join("/gurtos", name),
+		Log:        b.log.With("part", "sandbox"),
 	}); err != nil {
 		return nil, err
 	}
@@ -115,6 +125,7 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 		Home:     c.Home,
 		Log:      b.events,
 		Runner:   task.RunnerFunc(b.start),
+		Network:  task.NetworkFunc(b.attach),
 		Layers:   task.OnDisk(b.mounter),
 		Tools:    tools,
 		Settings: chosen,
@@ -139,6 +150,24 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 		Port: c.Port, LANPort: c.LANPlain, KioskUID: kiosk(c), RootIsScreen: !c.OnBox,
 	})
 	return b, b.listen()
+}
+
+// namespace makes a network namespace for a sandbox.
+func (b *Box) namespace() (sandbox.Namespace, error) {
+	ns, err := b.net.Namespace()
+	if err != nil {
+		return nil, err // not ns: a nil *Namespace in an interface is not nil
+	}
+	return ns, nil
+}
+
+// attach gives a task its network.
+func (b *Box) attach(ns sandbox.Namespace, p netpolicy.Policy) (task.Space, error) {
+	s, err := ns.(*netpolicy.Namespace).Attach(p)
+	if err != nil {
+		return nil, err // not s: a nil *Space in an interface is not nil
+	}
+	return s, nil
 }
 
 // start starts a sandbox for a task.
@@ -193,7 +222,7 @@ func (b *Box) close() {
 	for _, c := range []struct {
 		what string
 		end  func() error
-	}{{"sandboxes", closer(b.host)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
+	}{{"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
 		if c.end == nil {
 			continue
 		}

@@ -63,6 +63,9 @@ func (t *Tasks) SetRights(ctx context.Context, app string, body []byte, by strin
 		out = next.Clone()
 		return one(note(noteRights, map[string]any{"app": app, "set": json.RawMessage(body), "by": by}, ""))
 	})
+	if err == nil {
+		t.rewire(app)
+	}
 	return out, err
 }
 

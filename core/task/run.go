@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gurtos/core/actionlog"
+	"gurtos/netpolicy"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
 )
@@ -20,6 +21,7 @@ type run struct {
 
 	sandbox Sandbox // guarded by Tasks.mu; nil until it is started
 	killed  bool    // guarded by Tasks.mu; nobody wants it any more
+	wire    *wire   // guarded by Tasks.mu; its network while it has one
 
 	ready chan struct{} // closed once sandbox is set, or never will be
 	sync  shared        // of its layer
@@ -74,6 +76,11 @@ func (q *queue) sandboxed(r *run) (sandbox.Exit, sandbox.Limits, error) {
 	spec, err := q.sandboxSpec(t)
 	if err != nil {
 		return sandbox.Exit{}, none, err
+	}
+	if q.opt.Network != nil {
+		spec.Env = append(spec.Env, netpolicy.Env()...)
+		spec.Network = func(ns sandbox.Namespace) error { return q.connect(r, t, ns) }
+		defer q.disconnect(r)
 	}
 	socket := q.broker.Open(r.id)
 	defer socket.Close()

@@ -91,6 +91,7 @@ type Options struct {
 	Home     string // BOX_HOME
 	Log      Log
 	Runner   Runner
+	Network  Network // nil leaves a task a loopback of its own and nothing else
 	Layers   Layers
 	Tools    Tools
 	Settings Settings

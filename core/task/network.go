@@ -1,0 +1,185 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"gurtos/core/actionlog"
+	"gurtos/netpolicy"
+	"gurtos/sandbox"
+)
+
+// Network makes the network of a task.
+type Network interface {
+	Attach(ns sandbox.Namespace, p netpolicy.Policy) (Space, error)
+}
+
+// NetworkFunc is a Network made of its one function.
+type NetworkFunc func(ns sandbox.Namespace, p netpolicy.Policy) (Space, error)
+
+// Attach calls f.
+func (f NetworkFunc) Attach(ns sandbox.Namespace, p netpolicy.Policy) (Space, error) {
+	return f(ns, p)
+}
+
+// Space is one task's network.
+type Space interface {
+	SetHosts(hosts []string) error
+	Stats() []netpolicy.HostStat
+	Close() error
+}
+
+// noteNetwork is logged at a run's end where the task reached anyone:
+// {hosts: [{host, sent, received, conns}]}.
+const noteNetwork = "network"
+
+// megabyte is what the setting uploadAskMB counts in.
+const megabyte = 1_000_000
+
+// wire is the network of one run, and what it has to tell the log.
+type wire struct {
+	q     *queue
+	id    string
+	space Space
+
+	tell sync.WaitGroup // lines on their way to the log
+
+	mu     sync.Mutex
+	failed map[string]bool // names that could not be resolved, told once each
+}
+
+// wire gives a task its network in the namespace of its sandbox.
+func (q *queue) wire(t Task, ns sandbox.Namespace) (*wire, error) {
+	w := &wire{q: q, id: t.ID, failed: map[string]bool{}}
+	p := netpolicy.Policy{
+		Hosts: q.hostsOf(t), Names: filepath.Join(q.dir(t.ID), "names"),
+		Blocked: w.blocked, Failed: w.noName,
+	}
+	if mb := q.opt.Settings.Values().UploadAskMB; mb > 0 {
+		p.UploadLimit = mb * megabyte
+		p.Upload = func(ctx context.Context, host string) bool {
+			yes, err := q.AllowUpload(ctx, t.ID, host, mb)
+			return err == nil && yes
+		}
+	}
+	var err error
+	if w.space, err = q.opt.Network.Attach(ns, p); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	return w, nil
+}
+
+// hostsOf are the rules of a task without those that the owner has turned off for
+// its app since it was made.
+func (t *Tasks) hostsOf(k Task) []string {
+	if k.App == "" {
+		return k.Hosts
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fold.allowedHosts(k)
+}
+
+func (f *fold) allowedHosts(k Task) []string {
+	if k.App == "" {
+		return k.Hosts
+	}
+	r := f.Rights[k.App]
+	return slices.DeleteFunc(slices.Clone(k.Hosts), func(h string) bool { return !r.Allowed("host:" + h) })
+}
+
+// rewire holds the running tasks of an app to what the owner now allows it.
+func (t *Tasks) rewire(app string) {
+	type change struct {
+		space Space
+		hosts []string
+	}
+	var all []change
+	t.mu.Lock()
+	for id, r := range t.live {
+		if e := t.fold.Tasks[id]; e != nil && e.App == app && r.wire != nil {
+			all = append(all, change{r.wire.space, t.fold.allowedHosts(e.Task)})
+		}
+	}
+	t.mu.Unlock()
+	for _, c := range all {
+		if err := c.space.SetHosts(c.hosts); err != nil {
+			t.opt.Slog.Error("a task's hosts could not be changed", "app", app, "why", err)
+		}
+	}
+}
+
+// blocked logs a refused try. It is called with the network's own lock held, so the
+// wait for the disk is done elsewhere.
+func (w *wire) blocked(hostport string, count int) {
+	w.tell.Go(func() {
+		w.said(w.q.Blocked(context.Background(), w.id, strings.ToValidUTF8(hostport, "\uFFFD"), count))
+	})
+}
+
+// noName logs, once for each name, that a name which the task may reach does not
+// resolve.
+func (w *wire) noName(name string, why error) {
+	w.mu.Lock()
+	told := w.failed[name]
+	w.failed[name] = true
+	w.mu.Unlock()
+	if told {
+		return
+	}
+	w.tell.Go(func() {
+		text := fmt.Sprintf("The name %s could not be resolved: %v.", name, why)
+		err := w.q.ToolStep(context.Background(), w.id, text, nil)
+		w.said(err)
+	})
+}
+
+func (w *wire) said(err error) {
+	if err != nil {
+		w.q.opt.Slog.Log(context.Background(), slog.LevelWarn, "what a task's network has to tell was not logged", "task", w.id, "why", err)
+	}
+}
+
+// connect gives a run its network.
+func (q *queue) connect(r *run, t Task, ns sandbox.Namespace) error {
+	w, err := q.wire(t, ns)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	r.wire = w
+	q.mu.Unlock()
+	return nil
+}
+
+// disconnect takes a run's network away once nothing lives in it.
+func (q *queue) disconnect(r *run) {
+	q.mu.Lock()
+	w := r.wire
+	r.wire = nil
+	q.mu.Unlock()
+	if w != nil {
+		w.close()
+	}
+}
+
+// close ends the network once nothing lives in it, and logs whom it reached.
+func (w *wire) close() {
+	stats := w.space.Stats()
+	if err := w.space.Close(); err != nil {
+		w.q.opt.Slog.Error("a task's network was not closed cleanly", "task", w.id, "why", err)
+	}
+	w.tell.Wait()
+	if len(stats) == 0 {
+		return
+	}
+	slices.SortFunc(stats, func(a, b netpolicy.HostStat) int { return strings.Compare(a.Host, b.Host) })
+	w.said(w.q.commit(context.Background(), func(*fold) ([]actionlog.Event, error) {
+		return []actionlog.Event{mustNote(noteNetwork, map[string]any{"hosts": stats}, w.id)}, nil
+	}))
+}
