@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// builtFile, in the cache, tells tests and benchmarks which image was built last.
-const builtFile = "image.json"
+// builtFile, in the cache, tells tests and benchmarks which image was built last; a debug build has its own.
+const builtFile, builtDebugFile = "image.json", "image-debug.json"
 
 // ErrNotBuilt is told to those who want to boot an image that nobody built.
 var ErrNotBuilt = errors.New("there is no built image: run `make image` first")
@@ -20,14 +20,17 @@ func (b *Build) record(img Image) error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(b.cache, builtFile+".new")
-	if err := os.WriteFile(temp, append(text, '\n'), 0o644); err != nil {
+	name := filepath.Join(b.cache, builtFile)
+	if b.Debug {
+		name = filepath.Join(b.cache, builtDebugFile)
+	}
+	if err := os.WriteFile(name+".new", append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(temp, filepath.Join(b.cache, builtFile))
+	return os.Rename(name+".new", name)
 }
 
-// Built is the image that was built last in the tree at root, without building anything.
+// Built is the image that was built last in the tree at root, without building anything. It is never a debug build.
 func Built(root string) (img Image, err error) {
 	cache := os.Getenv("BOX_CACHE")
 	if cache == "" {
