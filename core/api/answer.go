@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"gurtos/core/task"
 	"gurtos/core/vault"
 	"gurtos/core/workspace"
+	"gurtos/sandbox/layers"
 )
 
 // Error is an answer that is no success.
@@ -88,9 +90,10 @@ func isMistake(err error) bool {
 		f *vault.Invalid
 		g *device.Invalid
 		h *device.Wrong
+		i *layers.PathError
 	)
 	return errors.As(err, &a) || errors.As(err, &b) || errors.As(err, &c) || errors.As(err, &d) ||
-		errors.As(err, &e) || errors.As(err, &f) || errors.As(err, &g) || errors.As(err, &h) ||
+		errors.As(err, &e) || errors.As(err, &f) || errors.As(err, &g) || errors.As(err, &h) || errors.As(err, &i) ||
 		errors.Is(err, workspace.ErrName) || errors.Is(err, workspace.ErrExists)
 }
 
@@ -129,17 +132,19 @@ func (s *Server) fail(c *call, err error) {
 
 // json answers with a JSON value.
 func (c *call) json(status int, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text) // it ends with a line break
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(b)+1))
+	h.Set("Content-Length", strconv.Itoa(text.Len()))
 	h.Set("Cache-Control", "no-store")
 	c.w.WriteHeader(status)
 	if c.r.Method != http.MethodHead {
-		c.w.Write(append(b, '\n')) // a failed write is the client's loss
+		c.w.Write(text.Bytes()) // a failed write is the client's loss
 	}
 	return nil
 }

@@ -87,7 +87,8 @@ const (
 	grace      = 30 * time.Second
 	slowest    = 16 << 10
 	maxHeader  = 64 << 10
-	maxConns   = 1024 // on each uplink listener
+	drain      = 16 << 20 // bytes of a body that is too large
+	maxConns   = 1024     // on each uplink listener
 	endTime    = 5 * time.Second
 )
 
@@ -96,6 +97,7 @@ type Server struct {
 	opt     Options
 	routes  *routes
 	addrs   addrs
+	own     func(inode uint32) bool // whether boxd itself holds a socket
 	started time.Time
 	counts  counts
 	ending  chan struct{} // closed when Serve ends: streams end with it
@@ -105,7 +107,7 @@ type Server struct {
 
 // New makes a Server.
 func New(o Options) *Server {
-	s := &Server{opt: o, started: time.Now(), ending: make(chan struct{})}
+	s := &Server{opt: o, own: ownSocket, started: time.Now(), ending: make(chan struct{})}
 	s.routes = newRoutes(Routes)
 	s.document = sync.OnceValues(func() ([]byte, error) { return json.MarshalIndent(openAPIDoc(Routes), "", " ") })
 	s.opt.Log = o.Log.With("part", "api")
@@ -207,15 +209,16 @@ func (s *Server) serve(c *call) error {
 	if !found {
 		return notFound("the box has nothing at %s", shown(c.r.URL.Path))
 	}
-	c.route, err = path.method(c.r.Method)
+	route, err := path.method(c.r.Method)
 	if err != nil {
 		return err
 	}
-	if c.route == nil { // OPTIONS
+	if route == nil { // OPTIONS
 		h.Set("Allow", path.allow)
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
+	c.route = route
 	if c.caller, err = s.identify(c.r, from); err != nil {
 		return err
 	}
@@ -252,7 +255,7 @@ func (c *call) limit() error {
 	if c.r.ContentLength > most {
 		// A browser reads an answer only after it could send for a while.
 		if c.r.Header.Get("Expect") == "" {
-			io.CopyN(io.Discard, c.r.Body, 1<<20)
+			io.CopyN(io.Discard, c.r.Body, min(most, drain)+1<<20)
 		}
 		c.w.Header().Set("Connection", "close")
 		return &Error{Status: http.StatusRequestEntityTooLarge, Sentence: "the body is larger than " + size(most)}

@@ -81,7 +81,7 @@ func (s *Server) connected(ctx context.Context, conn net.Conn) context.Context {
 		l.unix = rootPeer(c)
 		l.lan = !l.unix
 	default:
-		p, err := lookUp(conn)
+		p, err := lookUp(conn, s.own)
 		l.peer, l.ok = p, err == nil && s.screenUser(p.uid)
 	}
 	return context.WithValue(ctx, linkKey{}, l)
@@ -118,7 +118,7 @@ func (s *Server) isScreen(l *link, again bool) bool {
 	case !again:
 		return true
 	}
-	p, err := lookUp(l.conn)
+	p, err := lookUp(l.conn, s.own)
 	return err == nil && p == l.peer
 }
 

@@ -50,8 +50,9 @@ type inetDiagMsg struct {
 // lookUp asks the kernel for the socket at the other end of conn. It names the
 // exact connection: a dump (which netlink.SocketGet makes) would walk every
 // socket of the machine for each connection. Where no connection matches, the
-// kernel answers with a listener of the port, so the state is looked at.
-func lookUp(conn net.Conn) (peer, error) {
+// kernel answers with a listener of the port, so the state is looked at. own says
+// whether boxd itself holds a socket.
+func lookUp(conn net.Conn, own func(inode uint32) bool) (peer, error) {
 	theirs, err1 := addrPort(conn.RemoteAddr())
 	ours, err2 := addrPort(conn.LocalAddr())
 	if err := errors.Join(err1, err2); err != nil {
@@ -75,7 +76,7 @@ func lookUp(conn net.Conn) (peer, error) {
 		return peer{}, errNoPeer
 	}
 	p := peer{msg.uid, msg.inode}
-	if p.uid == uint32(os.Geteuid()) && ownSocket(p.inode) {
+	if p.uid == uint32(os.Geteuid()) && own(p.inode) {
 		return peer{}, errNoPeer
 	}
 	return p, nil

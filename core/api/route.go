@@ -145,7 +145,7 @@ func (p *address) method(m string) (*Route, error) {
 	if m == http.MethodOptions {
 		return nil, nil
 	}
-	return noRoute, &Error{
+	return nil, &Error{
 		Status:   http.StatusMethodNotAllowed,
 		Sentence: fmt.Sprintf("%s is not for this address; it takes %s", shown(m), p.allow),
 		header:   http.Header{"Allow": {p.allow}},

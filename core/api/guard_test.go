@@ -1,0 +1,199 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// raw sends bytes over a new loopback connection and reads one answer.
+func (b *box) raw(text string) res {
+	b.t.Helper()
+	c, err := net.Dial("tcp4", strings.TrimPrefix(b.url, "http://"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(c, text); err != nil {
+		b.t.Fatal(err)
+	}
+	a, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return res{a.StatusCode, a.Header, string(body)}
+}
+
+// What a browser says about the page behind a request, and what comes of it for
+// a read and a change on the screen's own connection.
+func TestHostAndOrigin(t *testing.T) {
+	b := newBox(t)
+	own := strings.TrimPrefix(b.url, "http://")
+	_, port, err := net.SplitHostPort(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		header map[string]string
+		status int // of GET /api/box
+		page   int // of GET /
+	}{
+		{"no browser", nil, 200, 200},
+		{"own page", map[string]string{"Origin": b.url, "Sec-Fetch-Site": "same-origin"}, 200, 200},
+		{"typed address", map[string]string{"Sec-Fetch-Site": "none"}, 200, 200},
+		{"localhost", map[string]string{"Host": "localhost:" + port, "Origin": "http://localhost:" + port}, 200, 200},
+		{"name of the box", map[string]string{"Host": "gurtos.local"}, 200, 200},
+		{"name in capitals with a dot", map[string]string{"Host": "GurtOS.local.:" + port}, 200, 200},
+		{"another site", map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}, 403, 200},
+		{"another site, old browser", map[string]string{"Origin": "http://evil.example"}, 403, 200},
+		{"own name by another scheme", map[string]string{"Origin": "ftp://" + own}, 403, 200},
+		{"another port of the same host", map[string]string{"Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"}, 403, 200},
+		{"origin of ours said to be cross-site", map[string]string{"Origin": b.url, "Sec-Fetch-Site": "cross-site"}, 403, 200},
+		{"rebound name", map[string]string{"Host": "evil.example:" + port, "Origin": "http://evil.example:" + port}, 403, 200},
+		{"rebound name, no origin", map[string]string{"Host": "evil.example"}, 403, 200},
+		{"our name under another", map[string]string{"Host": "gurtos.local.evil.example"}, 403, 200},
+		{"an address that is not ours", map[string]string{"Host": "192.0.2.1"}, 403, 200},
+		{"no origin of its own", map[string]string{"Origin": "null"}, 401, 200},
+		{"no origin, cross-site", map[string]string{"Origin": "null", "Sec-Fetch-Site": "cross-site"}, 401, 200},
+		{"script or image of an app page", map[string]string{"Sec-Fetch-Site": "cross-site"}, 401, 200},
+		{"script of another port", map[string]string{"Sec-Fetch-Site": "same-site"}, 401, 200},
+		{"unknown word", map[string]string{"Sec-Fetch-Site": "elsewhere"}, 401, 200},
+		{"relayed", map[string]string{"X-Forwarded-For": "192.0.2.9"}, 401, 200},
+		{"relayed by another header", map[string]string{"X-Forwarded-Proto": "https"}, 401, 200},
+		{"relayed, as the RFC says", map[string]string{"Forwarded": "for=192.0.2.9"}, 401, 200},
+		{"says that it is the screen", map[string]string{"X-Box-Caller": "screen", "X-Forwarded-For": "192.0.2.9"}, 401, 200},
+		{"wrong token on the screen", map[string]string{"Authorization": "Bearer wrong"}, 401, 200},
+		{"window token that nobody gave", map[string]string{"Authorization": "Bearer wabc"}, 401, 200},
+		{"token of another kind", map[string]string{"Authorization": "Basic eDp5"}, 401, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := b.with(t)
+			if got := b.do(req{as: screen, method: "GET", path: "/api/box", header: c.header}); got.status != c.status {
+				t.Errorf("read: %d %s", got.status, got.body)
+			}
+			if got := b.do(req{as: screen, method: "POST", path: "/api/pause", body: `{"paused":false}`, header: c.header}); got.status != c.status {
+				t.Errorf("change: %d %s", got.status, got.body)
+			}
+			if got := b.do(req{as: screen, method: "GET", path: "/", header: c.header}); got.status != c.page && c.header["Authorization"] == "" {
+				t.Errorf("page: %d %s", got.status, got.body)
+			}
+			// A token that is right gives its right to pages without an origin too.
+			if c.status == 401 && c.header["Authorization"] == "" {
+				h := map[string]string{"Authorization": "Bearer " + b.token[owner]}
+				for k, v := range c.header {
+					h[k] = v
+				}
+				if got := b.do(req{method: "GET", path: "/api/box", header: h}); got.status != 200 {
+					t.Errorf("with a token: %d %s", got.status, got.body)
+				}
+			}
+		})
+	}
+}
+
+func TestTokens(t *testing.T) {
+	b := newBox(t)
+	q := "?access_token=" + b.token[owner]
+	for _, c := range []struct {
+		name   string
+		r      req
+		status int
+	}{
+		{"header", req{as: owner, method: "GET", path: "/api/box"}, 200},
+		{"lower-case scheme", req{method: "GET", path: "/api/box", header: map[string]string{"Authorization": "bearer " + b.token[owner], "Forwarded": "x"}}, 200},
+		{"query", req{as: none, method: "GET", path: "/api/box" + q}, 200},
+		{"both", req{as: owner, method: "GET", path: "/api/box" + q}, 401},
+		{"twice in the query", req{as: none, method: "GET", path: "/api/box" + q + "&access_token=x"}, 401},
+		{"empty", req{as: none, method: "GET", path: "/api/box?access_token="}, 401},
+		{"on the uplink", req{as: owner, method: "GET", path: "/api/box"}, 200},
+	} {
+		if got := b.do(c.r); got.status != c.status {
+			t.Errorf("%s: %d %s", c.name, got.status, got.body)
+		}
+	}
+	got := b.do(req{as: none, method: "GET", path: "/api/box?access_token=wrong"})
+	if !strings.Contains(got.body, "pair the device again") {
+		t.Errorf("%s", got.body)
+	}
+	for _, token := range b.token {
+		if strings.Contains(b.output.String(), token) {
+			t.Error("boxd's output holds a token")
+		}
+	}
+}
+
+func TestUplinkIsNeverTheScreen(t *testing.T) {
+	b := newBox(t)
+	b.url = b.lanURL
+	if got := b.do(req{as: screen, method: "GET", path: "/api/box"}); got.status != 401 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := b.do(req{as: owner, method: "GET", path: "/api/box"}); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func TestOwnSocketIsTheScreen(t *testing.T) {
+	b := newBox(t)
+	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", b.sock)
+	}}}
+	defer c.CloseIdleConnections()
+	a, err := c.Post("http://box/api/pause", "application/json", strings.NewReader(`{"paused":false}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	if a.StatusCode != 200 {
+		t.Error(a.Status)
+	}
+}
+
+// boxd's own requests and another user's never are the screen's. The test's own
+// process is the one that serves, so its connections are boxd's own; curl's are
+// another process of root.
+func TestWhoseConnection(t *testing.T) {
+	b := newBox(t)
+	curl := func(uid uint32) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", b.url+"/api/box")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	b.srv.own = ownSocket
+	if got := b.do(req{as: screen, method: "GET", path: "/api/box", header: map[string]string{"Connection": "close"}}); got.status != 401 {
+		t.Errorf("boxd itself: %d", got.status)
+	}
+	if got := curl(0); got != "200" {
+		t.Errorf("root: %s", got)
+	}
+	if got := curl(65534); got != "401" {
+		t.Errorf("another user: %s", got)
+	}
+	b.srv.opt.RootIsScreen, b.srv.opt.KioskUID = false, 65534
+	if got := curl(0); got != "401" {
+		t.Errorf("root on a box: %s", got)
+	}
+	if got := curl(65534); got != "200" {
+		t.Errorf("the kiosk's user: %s", got)
+	}
+}
