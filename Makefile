@@ -45,5 +45,6 @@ clean:   ## remove what was built, but not the data disk in .box/
 # Go itself is the one thing that Go can't bring.
 mkbox:
 	@command -v go >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && apt-get -qq install -y --no-install-recommends golang-go ca-certificates; } || { echo "Install Go 1.21 or newer (on Debian 13, as root: apt-get install golang-go)." >&2; exit 1; }
+	@go version >/dev/null # brings the release that go.mod names, or says why it can't
 	@go version | grep -qE 'go1\.(2[1-9]|[3-9][0-9])|go[2-9]' || { echo "$$(go version | cut -d' ' -f3) is too old: install Go 1.21 or newer, it brings the version it needs by itself." >&2; exit 1; }
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" -o $(mkbox) ./cmd/mkbox

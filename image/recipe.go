@@ -62,9 +62,8 @@ var System = Root{
 	Dirs:     []string{"/proc", "/sys", "/dev", "/run", "/tmp", "/data", "/etc", "/root", "/var", "/usr/lib/gurtos/bin", "/usr/lib/gurtos/tasks", "/usr/lib/modules"},
 	Links: map[string]string{
 		"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64",
-		"/usr/lib64/ld-linux-x86-64.so.2": "../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", // where the kernel looks for it, whatever the library's own place
-		"/etc/box":                        "/data/etc",                                    // a folder of the data disk, so that the vault can be replaced by a rename
-		"/etc/resolv.conf":                "/run/gurtos/resolv.conf", "/etc/hostname": "/run/gurtos/hostname", "/etc/localtime": "/run/gurtos/localtime",
+		"/etc/box":         "/data/etc", // a folder of the data disk, so that the vault can be replaced by a rename
+		"/etc/resolv.conf": "/run/gurtos/resolv.conf", "/etc/hostname": "/run/gurtos/hostname", "/etc/localtime": "/run/gurtos/localtime",
 		"/var/run": "/run", "/var/tmp": "/tmp", "/etc/mtab": "/proc/self/mounts", "/usr/lib/ssl/certs": "/etc/ssl/certs",
 	},
 	Files: map[string]string{

@@ -42,8 +42,11 @@ func (b *Build) base() step.Step {
 	}
 }
 
+// loader is Debian's program loader, where the kernel looks for it.
+const loader = "/lib64/ld-linux-x86-64.so.2"
+
 // baseForm is counted up when makeBase picks differently.
-const baseForm = "2"
+const baseForm = "3"
 
 func (b *Build) makeBase(ctx context.Context, w *step.Work) error {
 	epoch, err := b.epoch()
@@ -68,6 +71,9 @@ func (b *Build) makeBase(ctx context.Context, w *step.Work) error {
 	for _, name := range image.Programs {
 		if err := p.program(name); err != nil {
 			return err
+		}
+		if err := run(ctx, w, "", nil, "chroot", root, loader, "--list", name); err != nil {
+			return fmt.Errorf("%s would not start on the box: %w", name, err)
 		}
 	}
 	if err := p.match(image.Data); err != nil {

@@ -41,7 +41,12 @@ func (p *picker) program(path string) error {
 		if err != nil {
 			return err
 		}
-		needs = append(needs, filepath.Base(strings.TrimRight(string(name), "\x00")))
+		// The kernel opens the loader at this very place.
+		if loader := "/usr" + strings.TrimRight(string(name), "\x00"); !p.taken[loader] {
+			if err := p.program(loader); err != nil {
+				return err
+			}
+		}
 	}
 	for _, lib := range needs {
 		if err := p.library(lib, path); err != nil {
