@@ -196,7 +196,7 @@ func (s *sealer) entry(dir int, name string, below *folder, at string) (changed 
 	case isDir(&st):
 		return s.subfolder(dir, name, below, hides, at)
 	default:
-		step("remove a " + kindOf(st.Mode))
+		step("remove " + kindOf(st.Mode))
 		if !hides {
 			return true, unix.Unlinkat(dir, name, 0)
 		}
@@ -297,6 +297,10 @@ func (s *sealer) flatten(dir int, name string, hides bool, at string) error {
 	}
 	step("exchange a moved folder")
 	if err := unix.Renameat2(tmp, "flat", dir, name, unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+	// XFS sets a folder's time when the folder above it changes (xfs_cross_rename).
+	if err := setTimes(dir, name, &st); err != nil {
 		return err
 	}
 	step("remove the moved folder's old form")
