@@ -18,6 +18,7 @@ import (
 
 	"gurtos/sandbox/cgroup"
 	"gurtos/sandbox/layers"
+	"gurtos/sandbox/quota"
 	"gurtos/sandbox/seccomp"
 )
 
@@ -29,6 +30,7 @@ type Host struct {
 	containers string   // libcontainer's folder
 	room       *room
 	mounter    *layers.Mounter
+	quota      *quota.Quota // nil when disk space has no cap
 	filter     []bpf.RawInstruction
 	files      uint64 // limit of open files
 	weaker     []string
@@ -79,7 +81,14 @@ func Open(conf Config) (_ *Host, err error) {
 		return nil, fmt.Errorf("sandboxes need the control group controllers %q: mount them or enable them in the kernel", missing)
 	}
 	if !cgroup.Unified() {
-		h.weaker = append(h.weaker, "control groups are version 1: there is no pressure to read, I/O is not shared out by weight, and a task that runs out of memory is killed a moment later")
+		h.weaker = append(h.weaker, "Control groups are version 1: I/O is not shared out by weight, there is no pressure to read, and a task that runs out of memory is ended a moment later than on a box.")
+	}
+	if conf.Disk == "" {
+		h.weaker = append(h.weaker, "Tasks have no cap on disk space.")
+	} else if h.quota, err = quota.Open(conf.Disk); err != nil {
+		return nil, err
+	} else if why := h.quota.Weaker(); why != "" {
+		h.weaker = append(h.weaker, why)
 	}
 	if err := h.sweep(); err != nil {
 		return nil, fmt.Errorf("clearing what an earlier boxd left: %w", err)
@@ -166,6 +175,9 @@ func (h *Host) release() error {
 	var errs []error
 	if h.mounter != nil {
 		errs = append(errs, h.mounter.Close())
+	}
+	if h.quota != nil {
+		errs = append(errs, h.quota.Close())
 	}
 	if h.room != nil {
 		errs = append(errs, h.room.Close())

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,13 @@ func poolSize(want int) int {
 	return min(mostParked, int(si.Totalram*uint64(si.Unit)>>30))
 }
 
+// The pool fills up once no sandbox has been started for quietTime: making one is
+// work that a task at its start feels. It waits mostQuiet at the longest.
+const (
+	quietTime = 50 * time.Millisecond
+	mostQuiet = time.Second
+)
+
 // keepPool fills the pool whenever it is woken, until ctx ends.
 func (h *Host) keepPool(ctx context.Context, size int) {
 	defer close(h.pooled)
@@ -32,6 +40,25 @@ func (h *Host) keepPool(ctx context.Context, size int) {
 			return
 		case <-h.refill:
 		}
+		h.awaitQuiet(ctx)
+	}
+}
+
+func (h *Host) awaitQuiet(ctx context.Context) {
+	latest := time.NewTimer(mostQuiet)
+	defer latest.Stop()
+	for {
+		quiet := time.NewTimer(quietTime)
+		select {
+		case <-h.refill:
+			quiet.Stop()
+			continue
+		case <-quiet.C:
+		case <-latest.C:
+		case <-ctx.Done():
+		}
+		quiet.Stop()
+		return
 	}
 }
 
@@ -57,6 +84,13 @@ func (h *Host) park(size int) bool {
 	h.parked = append(h.parked, b)
 	h.mu.Unlock()
 	return true
+}
+
+// Parked is how many sandboxes wait in the pool.
+func (h *Host) Parked() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.parked)
 }
 
 func (h *Host) wakePool() {

@@ -14,6 +14,7 @@ import (
 	"gurtos/sandbox/boxinit"
 	"gurtos/sandbox/cgroup"
 	"gurtos/sandbox/layers"
+	"gurtos/sandbox/quota"
 )
 
 // Sandbox is one program in its sandbox.
@@ -22,6 +23,7 @@ type Sandbox struct {
 	b          *birth
 	spec       Spec
 	work, home *layers.Mount
+	cap        *quota.Cap    // nil when there is none
 	noMemory   atomic.Bool   // version 1 told so
 	watched    chan struct{} // closed when it can tell no more; nil when nothing is watched
 	done       chan struct{} // closed when nothing of it is left
@@ -66,6 +68,11 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	if err := s.watchMemory(); err != nil {
 		return err
 	}
+	if h.quota != nil { // before anything is mounted
+		if s.cap, err = h.quota.Limit(s.spec.Slot, s.spec.Limits.DiskBytes, s.spec.Work.Layer, s.spec.Home.Layer); err != nil {
+			return err
+		}
+	}
 	if s.work, err = h.mounter.Mount(s.spec.Work, s.b.users); err != nil {
 		return err
 	}
@@ -103,7 +110,9 @@ func (s *Sandbox) run() {
 			s.spec.Serve(s.b.broker)
 		}
 	}()
+	overDisk := s.watchDisk()
 	s.exit = s.watch()
+	s.exit.Disk = overDisk()
 	s.exit.Output = <-output // no process holds it any more
 	s.b.broker.Close()
 	<-served
@@ -181,6 +190,34 @@ func (s *Sandbox) watchMemory() error {
 	return nil
 }
 
+// watchDisk ends the sandbox when it reaches its cap. The function that it
+// returns ends the watch and tells whether the cap was reached.
+func (s *Sandbox) watchDisk() (over func() bool) {
+	if s.cap == nil {
+		return func() bool { return false }
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	reached := make(chan bool, 1)
+	go func() {
+		over, err := s.cap.Watch(ctx)
+		if err != nil {
+			s.h.log.Warn("disk space can't be watched", "sandbox", s.spec.ID, "error", err)
+		}
+		if over {
+			s.Kill()
+		}
+		reached <- over
+	}()
+	return func() bool {
+		stop()
+		if <-reached {
+			return true
+		}
+		over, err := s.cap.Over() // at the very end
+		return err == nil && over
+	}
+}
+
 // free lets go of everything; what runs is killed.
 func (s *Sandbox) free() {
 	if s.b != nil {
@@ -194,6 +231,11 @@ func (s *Sandbox) free() {
 	for _, m := range []*layers.Mount{s.work, s.home} {
 		if m != nil {
 			m.Close()
+		}
+	}
+	if s.cap != nil {
+		if err := s.cap.Release(); err != nil {
+			s.h.log.Error("a disk cap stays", "sandbox", s.spec.ID, "error", err)
 		}
 	}
 	s.h.free(s.spec.Slot)

@@ -128,6 +128,36 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// A task is ended at its cap, whether the kernel holds it or it is measured, and
+// also when it was over right before it ended well.
+func TestDisk(t *testing.T) {
+	c := sandboxtest.Config(t)
+	c.Disk = t.TempDir()
+	h := sandboxtest.OpenAs(t, c)
+	limits := sandbox.Limits{DiskBytes: 20_000_000}
+	for name, command := range map[string]string{
+		"work":  "head -c 30000000 /dev/zero > a; sleep 100",
+		"home":  "head -c 30000000 /dev/zero > ~/a; sleep 100",
+		"both":  "head -c 12000000 /dev/zero > a; head -c 12000000 /dev/zero > ~/a; sleep 100",
+		"ended": "head -c 30000000 /dev/zero > a",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sandboxtest.Spec(t, "/bin/sh", "-c", command)
+			s.Limits = limits
+			s.Env = append(s.Env, "HOME=/home/box")
+			e := sandboxtest.Start(t, h, s).Wait()
+			if got := e.Sentence(limits); !e.Disk || got != "Stopped: the task used more than its 20 MB of disk." {
+				t.Errorf("%+v, %q", e, got)
+			}
+		})
+	}
+	s := sandboxtest.Spec(t, "/bin/sh", "-c", "head -c 10000000 /dev/zero > a; echo x > /tmp/b")
+	s.Limits = limits
+	if e := sandboxtest.Start(t, h, s).Wait(); e.Disk || e.Code != 0 {
+		t.Errorf("below the cap: %+v", e)
+	}
+}
+
 func TestOutputIsTheEnd(t *testing.T) {
 	h := sandboxtest.Open(t)
 	e := sandboxtest.Shell(t, h, "head -c 1000000 /dev/zero | tr '\\0' x; echo err >&2; echo end")

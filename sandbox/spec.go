@@ -19,7 +19,8 @@ type Config struct {
 	State     string // folder for run-time state, on a tmpfs or other local file system, 0700 root; swept at Open
 	TasksRoot string // root file system that sandboxes see: a folder or an EROFS image, read-only
 	Tools     string // folder with the static programs box-init and worker, shown inside at /usr/lib/gurtos
-	Cgroup    string // parent of all sandboxes' cgroups, such as "/gurtos/tasks"
+	Cgroup    string // parent of all sandboxes' cgroups, such as "/gurtos/tasks"; no one else's
+	Disk      string // folder on the file system that holds the layers, for their caps; "" caps none
 	// Namespaces makes the network namespaces of sandboxes, ahead of their use. Nil
 	// makes ones with a loopback and nothing else.
 	Namespaces func() (Namespace, error)

@@ -24,14 +24,19 @@ import (
 
 const victimEnv = "GURTOS_TEST_VICTIM"
 
+type victimConfig struct {
+	State, TasksRoot, Tools, Cgroup string
+	Pool                            int
+}
+
 // victim is the process that TestKilled kills: it opens a Host as its
 // environment says, and starts and ends sandboxes until it is killed.
 func victim() {
-	var c sandbox.Config
+	var c victimConfig
 	if err := json.Unmarshal([]byte(os.Getenv(victimEnv)), &c); err != nil {
 		panic(err)
 	}
-	h, err := sandbox.Open(c)
+	h, err := sandbox.Open(sandbox.Config{State: c.State, TasksRoot: c.TasksRoot, Tools: c.Tools, Cgroup: c.Cgroup, Pool: c.Pool})
 	if err != nil {
 		panic(err)
 	}
@@ -68,8 +73,7 @@ func TestKilled(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	c.Pool, c.Log = 2, nil
-	conf, err := json.Marshal(c)
+	conf, err := json.Marshal(victimConfig{c.State, c.TasksRoot, c.Tools, c.Cgroup, 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package seccomp
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -31,7 +30,7 @@ func Filter(table []Row) ([]bpf.RawInstruction, error) {
 	var allowed, refused []uint32
 	seen := map[string]bool{}
 	for _, row := range table {
-		for name := range strings.FieldsSeq(row.Calls) {
+		for _, name := range row.Names() {
 			nr, known := numbers[name]
 			if !known || seen[name] {
 				return nil, fmt.Errorf("seccomp table: %s is unknown or stands there twice", name)

@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 // Verdict says what happens to a call.
 type Verdict int
@@ -19,6 +23,9 @@ type Row struct {
 	Calls    string // names, separated by spaces
 	Refusals []Refusal
 }
+
+// Names lists the row's calls.
+func (r Row) Names() []string { return strings.Fields(r.Calls) }
 
 // Refusal answers a call with Errno when all its conditions hold.
 type Refusal struct {

@@ -1,0 +1,373 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"gurtos/sandbox"
+	"gurtos/sandbox/cgroup"
+	"gurtos/sandbox/layers"
+	"gurtos/sandbox/sandboxtest"
+	"gurtos/sandbox/seccomp"
+)
+
+func TestMain(m *testing.M) { sandboxtest.Main(m) }
+
+// peer runs /bin/true in what it makes, from create to exit. prepare is not
+// measured; what it returns is.
+type peer struct {
+	name    string
+	prepare func(b *testing.B) (run func() error)
+}
+
+// BenchmarkSandbox is create → exit of /bin/true, one at a time and 4 at once.
+// All peers take turns in one run, so that a noisy machine is as noisy for each.
+// Peers stand once with what they offer by themselves, and where that is less
+// than a task's sandbox once more as equal to it as they can be made: user and
+// network namespaces, our filter or as many rules, limits.
+func BenchmarkSandbox(b *testing.B) {
+	root := folderRoot(b)
+	cold := sandboxtest.Open(b)
+	warm := newWarm(b)
+	peers := []peer{
+		{"gurtos-cold", func(b *testing.B) func() error { return ours(b, cold) }},
+		{"gurtos-warm", func(b *testing.B) func() error { warm.wait(b); return ours(b, warm.Host) }},
+		{"runc-1.5.3-equal", runtimePeer(b, runc153(b), root)},
+		{"runc-debian-equal", runtimePeer(b, "/usr/sbin/runc", root)},
+		{"crun-equal", runtimePeer(b, "/usr/bin/crun", root)},
+		{"bubblewrap", bubblewrap(root, nil)},
+		{"bubblewrap-equal", bubblewrap(root, filterFile(b))},
+		{"unshare", command("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--ipc", "--uts", "--net", "--cgroup", "/bin/true")},
+		{"bare-clone", bareClone},
+	}
+	for _, atOnce := range []int{1, 4} {
+		took := map[string][]float64{}
+		b.Run(fmt.Sprintf("at-once=%d", atOnce), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				for _, p := range peers {
+					runs := make([]func() error, atOnce)
+					for i := range runs {
+						runs[i] = p.prepare(b)
+					}
+					ms := make([]float64, atOnce)
+					var all sync.WaitGroup
+					b.StartTimer()
+					for i, run := range runs {
+						all.Go(func() {
+							start := time.Now()
+							if err := run(); err != nil {
+								b.Errorf("%s: %v", p.name, err)
+							}
+							ms[i] = float64(time.Since(start).Microseconds()) / 1000
+						})
+					}
+					all.Wait()
+					b.StopTimer()
+					took[p.name] = append(took[p.name], ms...)
+				}
+				b.StartTimer()
+			}
+		})
+		for _, p := range peers {
+			b.Run(fmt.Sprintf("at-once=%d/%s", atOnce, p.name), func(b *testing.B) {
+				report(b, took[p.name])
+			})
+		}
+	}
+}
+
+// report tells what was measured elsewhere; the benchmark itself does nothing.
+func report(b *testing.B, ms []float64) {
+	if len(ms) == 0 {
+		b.Skip("its measuring run was left out")
+	}
+	slices.Sort(ms)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ms[0], "min-ms")
+	b.ReportMetric(ms[len(ms)/2], "p50-ms")
+	b.ReportMetric(ms[len(ms)*95/100], "p95-ms")
+}
+
+func ours(b *testing.B, h *sandbox.Host) func() error {
+	s := emptySpec(b)
+	return func() error {
+		sb, err := h.Start(b.Context(), s)
+		if err != nil {
+			return err
+		}
+		if e := sb.Wait(); e.Code != 0 {
+			return fmt.Errorf("%+v", e)
+		}
+		return nil
+	}
+}
+
+var made atomic.Int64
+
+func emptySpec(b *testing.B) sandbox.Spec {
+	id := "b" + strconv.FormatInt(made.Add(1), 10)
+	dir := filepath.Join(b.TempDir(), id)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	for _, l := range []string{"work", "home"} {
+		if err := layers.Create(filepath.Join(dir, l)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return sandbox.Spec{ID: id, User: "box-" + id, Slot: sandbox.AnySlot, Args: []string{"/bin/true"},
+		Work: layers.View{Layer: filepath.Join(dir, "work")}, Home: layers.View{Layer: filepath.Join(dir, "home")}}
+}
+
+// warmHost has a pool.
+type warmHost struct{ *sandbox.Host }
+
+const waiting = 4 // sandboxes in the pool
+
+func newWarm(b *testing.B) warmHost {
+	c := sandboxtest.Config(b)
+	c.Pool = waiting
+	return warmHost{sandboxtest.OpenAs(b, c)}
+}
+
+// wait until the pool is full and nothing is being made: a pool that fills up
+// meanwhile would be measured too.
+func (w warmHost) wait(b *testing.B) {
+	end := time.Now().Add(10 * time.Second)
+	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+		if w.Parked() == waiting {
+			tick.Stop()
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatal("the pool does not fill")
+		}
+	}
+}
+
+// folderRoot is the tasks root as a folder, which peers need: an image is
+// mounted for the run.
+func folderRoot(b *testing.B) string {
+	root := sandboxtest.TasksRoot(b)
+	if st, err := os.Stat(root); err != nil || st.IsDir() {
+		return root
+	}
+	dir, err := os.MkdirTemp("/run", "bench-root") // where another user may search
+	if err != nil {
+		b.Fatal(err)
+	}
+	os.Chmod(dir, 0o755)
+	if out, err := exec.Command("mount", "-o", "loop,ro", root, dir).CombinedOutput(); err != nil {
+		b.Fatalf("mounting the tasks root: %v\n%s", err, out)
+	}
+	b.Cleanup(func() {
+		unix.Unmount(dir, unix.MNT_DETACH)
+		os.Remove(dir)
+	})
+	return dir
+}
+
+// runc153 is built from the module that the sandbox uses.
+func runc153(b *testing.B) string {
+	path := filepath.Join(b.TempDir(), "runc")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/opencontainers/runc").CombinedOutput(); err != nil {
+		b.Fatalf("building runc: %v\n%s", err, out)
+	}
+	return path
+}
+
+func runtimePeer(b *testing.B, program, root string) func(b *testing.B) func() error {
+	if _, err := os.Stat(program); err != nil {
+		return missing(program)
+	}
+	state := filepath.Join(b.TempDir(), "state")
+	out, _ := exec.Command(program, "--version").CombinedOutput()
+	filter := slices.Contains([]string{"/usr/sbin/runc", "/usr/bin/crun"}, program) // built with libseccomp
+	b.Logf("%s: %.40q, filter %v", program, out, filter)
+	return func(b *testing.B) func() error {
+		id := "b" + strconv.FormatInt(made.Add(1), 10)
+		bundle := filepath.Join(b.TempDir(), id)
+		if err := os.Mkdir(bundle, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		conf, err := json.Marshal(bundleSpec(id, root, filter))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(bundle, "config.json"), conf, 0o644); err != nil {
+			b.Fatal(err)
+		}
+		return func() error {
+			return withoutUnified(exec.Command(program, "--root", state, "run", "--bundle", bundle, id))
+		}
+	}
+}
+
+// withoutUnified runs a command where the second cgroup hierarchy of a hybrid
+// machine is not mounted: crun 1.8 refuses such a machine.
+func withoutUnified(c *exec.Cmd) error {
+	if cgroup.Unified() {
+		return combined(c)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its namespace
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil {
+			err = unix.Setns(int(hybrid().Fd()), unix.CLONE_NEWNS)
+		}
+		if err == nil {
+			err = combined(c)
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// hybrid is a mount namespace without the unified hierarchy.
+var hybrid = sync.OnceValue(func() *os.File {
+	done := make(chan *os.File)
+	go func() {
+		runtime.LockOSThread()
+		must(unix.Unshare(unix.CLONE_NEWNS))
+		must(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+		unix.Unmount("/sys/fs/cgroup/unified", unix.MNT_DETACH)
+		f, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/mnt", unix.Gettid()))
+		must(err)
+		done <- f
+	}()
+	return <-done
+})
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func bundleSpec(id, root string, filter bool) *specs.Spec {
+	pids, memory, share := int64(1024), int64(2<<30), uint64(1024)
+	ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: layers.RootUID, Size: 1}, {ContainerID: 1000, HostID: layers.FirstUID, Size: 1}}
+	s := &specs.Spec{
+		Version: "1.0.2", Root: &specs.Root{Path: root, Readonly: true}, Hostname: "box",
+		Process: &specs.Process{Args: []string{"/bin/true"}, Env: []string{"PATH=/usr/bin:/bin"}, Cwd: "/", NoNewPrivileges: true,
+			User: specs.User{UID: 1000, GID: 1000}, Capabilities: &specs.LinuxCapabilities{}},
+		Mounts: []specs.Mount{
+			{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+			{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "mode=755", "size=64k"}},
+			{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
+			{Destination: "/tmp", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777", "size=64m"}},
+			{Destination: "/work", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "size=64m"}},
+			{Destination: "/home/box", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "size=64m"}},
+			{Destination: "/run/box", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "noexec", "size=64k"}},
+		},
+		Linux: &specs.Linux{
+			Namespaces:  []specs.LinuxNamespace{{Type: "user"}, {Type: "pid"}, {Type: "ipc"}, {Type: "uts"}, {Type: "mount"}, {Type: "network"}, {Type: "cgroup"}},
+			UIDMappings: ids, GIDMappings: ids, CgroupsPath: "/gurtos-bench/" + id,
+			Resources:     &specs.LinuxResources{Pids: &specs.LinuxPids{Limit: &pids}, Memory: &specs.LinuxMemory{Limit: &memory}, CPU: &specs.LinuxCPU{Shares: &share}},
+			MaskedPaths:   []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi"},
+			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		},
+	}
+	if filter {
+		s.Linux.Seccomp = &specs.LinuxSeccomp{DefaultAction: specs.ActErrno, Architectures: []specs.Arch{specs.ArchX86_64},
+			Syscalls: []specs.LinuxSyscall{{Names: allowed(), Action: specs.ActAllow}}}
+	}
+	return s
+}
+
+// allowed are the names that our table allows, as far as older libraries know them.
+func allowed() []string {
+	var out []string
+	for _, row := range seccomp.Table {
+		if row.Verdict == seccomp.Allow {
+			out = append(out, row.Names()...)
+		}
+	}
+	return out
+}
+
+// filterFile is our filter as bubblewrap reads it.
+func filterFile(b *testing.B) []byte {
+	raw, err := seccomp.Filter(seccomp.Table)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var out []byte
+	for _, in := range raw {
+		out = append(out, instruction(in)...)
+	}
+	return out
+}
+
+func instruction(in bpf.RawInstruction) []byte {
+	return []byte{byte(in.Op), byte(in.Op >> 8), in.Jt, in.Jf, byte(in.K), byte(in.K >> 8), byte(in.K >> 16), byte(in.K >> 24)}
+}
+
+// bubblewrap sets no limits; with a filter it is otherwise like a task's sandbox.
+func bubblewrap(root string, filter []byte) func(b *testing.B) func() error {
+	return func(b *testing.B) func() error {
+		args := []string{"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+			"--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/work", "--hostname", "box", "--chdir", "/"}
+		if filter == nil {
+			return func() error { return combined(exec.Command("bwrap", append(args, "--unshare-net", "/bin/true")...)) }
+		}
+		f, err := os.CreateTemp(b.TempDir(), "filter")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := f.Write(filter); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := f.Seek(0, 0); err != nil {
+			b.Fatal(err)
+		}
+		return func() error {
+			defer f.Close()
+			c := exec.Command("bwrap", append(args, "--unshare-user", "--uid", "1000", "--gid", "1000", "--unshare-net", "--tmpfs", "/home/box", "--tmpfs", "/run/box", "--seccomp", "3", "/bin/true")...)
+			c.ExtraFiles = []*os.File{f}
+			return combined(c)
+		}
+	}
+}
+
+func command(name string, args ...string) func(b *testing.B) func() error {
+	return func(*testing.B) func() error { return func() error { return combined(exec.Command(name, args...)) } }
+}
+
+func bareClone(*testing.B) func() error {
+	return func() error {
+		c := exec.Command("/bin/true")
+		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP}
+		return c.Run()
+	}
+}
+
+func missing(program string) func(b *testing.B) func() error {
+	return func(*testing.B) func() error {
+		return func() error { return fmt.Errorf("%s is not installed", program) }
+	}
+}
+
+func combined(c *exec.Cmd) error {
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
