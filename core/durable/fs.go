@@ -79,10 +79,17 @@ func (disk) SyncDir(name string) error {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil {
+	if err := d.Sync(); err != nil && !readOnly(d) {
 		return fmt.Errorf("sync folder %s: %w", name, err)
 	}
 	return nil
+}
+
+// readOnly says whether f lies in a file system that is never written: EROFS, a
+// box's root, has no fsync (EINVAL).
+func readOnly(f *os.File) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(int(f.Fd()), &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
 func (disk) Boot() string { return boot() }
