@@ -231,12 +231,16 @@ func line(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// private makes a folder that only root enters.
+// private makes a folder that only root enters. The folder above is the data
+// partition's root: nothing higher may be synced, it is another file system.
 func private(disk durable.FS, path string) error {
-	if err := durable.MkdirAll(disk, path, 0o700); err != nil {
+	if err := disk.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Chmod(path, 0o700)
+	if err := os.Chmod(path, 0o700); err != nil { // whatever the umask
+		return err
+	}
+	return disk.SyncDir(filepath.Dir(path))
 }
 
 // writeOnce writes a file unless it is there: what an earlier try wrote stays,
