@@ -57,6 +57,7 @@ type Box struct {
 	local   []net.Listener // loopback and the box's socket
 	lan     []net.Listener // the uplinks
 	boot    json.RawMessage
+	state   string // of the sandboxes, while they run
 }
 
 // Open opens a box. Errors are sentences for whoever started it.
@@ -228,6 +229,8 @@ func (b *Box) close() {
 		}
 		if err := c.end(); err != nil {
 			b.log.Error("closing "+c.what, "err", err)
+		} else if c.what == "sandboxes" {
+			os.RemoveAll(b.state) // else the next start sweeps it
 		}
 	}
 }

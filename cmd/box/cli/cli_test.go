@@ -180,4 +180,3 @@ func TestDocsNameRealCommands(t *testing.T) {
 		}
 	}
 }
-
