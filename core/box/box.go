@@ -111,6 +111,7 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 		TasksRoot:  c.TasksRoot,
 		Tools:      c.Tools,
 		Cgroup:     filepath.Join("/gurtos", name),
+		Disk:       c.Home,
 		Log:        b.log.With("part", "sandbox"),
 	}); err != nil {
 		return nil, err
