@@ -149,7 +149,7 @@ func TestDropCutAtEachStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s == StateSealed && n > 1 || s != StateSealed && s != "" {
+		if s == StateSealed != (n == 1) || s != StateSealed && s != "" {
 			t.Fatalf("cut before step %d: the layer is %q", n, s)
 		}
 		if s == StateSealed {

@@ -14,39 +14,29 @@ import (
 // start. A layer that is being written to is ErrInUse. A layer that is not there
 // is no error.
 func Drop(dir string) error {
-	d, m, err := openLayer(dir)
-	if errors.Is(err, ErrGone) {
+	for {
+		err := deleteLayer(dir)
+		if errors.Is(err, ErrGone) {
+			return nil
+		}
+		if errors.Is(err, ErrInUse) && isRead(dir) {
+			if err = mark(dir); err == nil && whenLast(dir, func() { deleteLayer(dir) }) {
+				return nil
+			}
+			if err == nil {
+				continue // the last reader left meanwhile
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("dropping %w", err)
+		}
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if m.State != StateDropped {
-		step("mark dropped")
-		h, err := holdLayer(dir, false) // fails when a writer has it
-		if err != nil {
-			return err
-		}
-		m.State = StateDropped
-		err = h.setMeta(m)
-		h.release()
-		if err != nil {
-			return fmt.Errorf("dropping layer %s: %w", dir, err)
-		}
-	}
-	if err := deleteDropped(dir); err != nil && !errors.Is(err, ErrInUse) {
-		return fmt.Errorf("dropping layer %s: %w", dir, err)
-	}
-	return nil
 }
 
-// deleteDropped deletes a marked layer unless someone reads it, in which case
-// the last reader will do it.
-func deleteDropped(dir string) error {
-	if whenLast(dir, func() { deleteDropped(dir) }) {
-		return ErrInUse
-	}
+// deleteLayer deletes a layer that nobody has. The rename is what counts: what
+// is left of it after a cut is deleted by Recover.
+func deleteLayer(dir string) error {
 	h, err := holdLayer(dir, true)
 	if err != nil {
 		return err
@@ -54,13 +44,29 @@ func deleteDropped(dir string) error {
 	defer h.release()
 	step("rename dropped")
 	if err := os.Rename(dir, dir+"~gone"); err != nil {
-		return err
+		return fmt.Errorf("layer %s: %w", dir, err)
 	}
 	if err := syncPath(filepath.Dir(dir)); err != nil {
-		return err
+		return fmt.Errorf("layer %s: %w", dir, err)
 	}
 	step("delete dropped")
-	return removePath(dir + "~gone")
+	if err := removePath(dir + "~gone"); err != nil {
+		return fmt.Errorf("layer %s: %w", dir, err)
+	}
+	return nil
+}
+
+// mark records that a layer that is being read is to be deleted.
+func mark(dir string) error {
+	h, err := holdLayer(dir, false)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	m := h.meta
+	m.State = StateDropped
+	step("mark dropped")
+	return h.setMeta(m)
 }
 
 // removePath deletes a folder of ours by its path.
@@ -73,21 +79,33 @@ func removePath(path string) error {
 	return removeTree(int(parent.Fd()), filepath.Base(path))
 }
 
-// whenLast has f run when the last reader of this process lets the layer go. It
+// whenLast has f run when the last reader of this process lets the folder go. It
 // tells false, and f never runs, when there is none.
 func whenLast(dir string, f func()) bool {
-	var st unix.Stat_t
-	if unix.Lstat(dir, &st) != nil {
-		return false
-	}
-	holds.Lock()
-	defer holds.Unlock()
-	h := holds.read[inode{st.Dev, st.Ino}]
+	h, unlock := reader(dir)
+	defer unlock()
 	if h == nil {
 		return false
 	}
 	h.last = f
 	return true
+}
+
+func isRead(dir string) bool {
+	h, unlock := reader(dir)
+	defer unlock()
+	return h != nil
+}
+
+// reader finds the hold by which this process reads a folder, with the registry
+// locked.
+func reader(dir string) (h *hold, unlock func()) {
+	holds.Lock()
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) == nil {
+		h = holds.read[inode{st.Dev, st.Ino}]
+	}
+	return h, holds.Unlock
 }
 
 // Recover finishes what a cut left of Create, Seal or Drop, and tells the

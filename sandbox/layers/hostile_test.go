@@ -408,18 +408,9 @@ func TestManyLayers(t *testing.T) {
 	base := ownedBase(t, dir, `echo a > a`)
 	var lowers []string
 	for i := range MaxLowers {
-		v := View{Base: base, Layer: newLayer(t, filepath.Join(dir, fmt.Sprint("l", i)))}
-		os.WriteFile(v.Layer+"/upper/"+fmt.Sprint("f", i), []byte("x"), 0o644)
-		h, err := holdLayer(v.Layer, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.meta.State = StateSealed
-		if err := h.setMeta(h.meta); err != nil {
-			t.Fatal(err)
-		}
-		h.release()
-		lowers = append([]string{v.Layer}, lowers...)
+		l := sealedEmpty(t, filepath.Join(dir, fmt.Sprint("l", i)))
+		os.WriteFile(l+"/upper/"+fmt.Sprint("f", i), []byte("x"), 0o644)
+		lowers = append([]string{l}, lowers...)
 	}
 	start := time.Now()
 	mt, err := m.Mount(View{Base: base, Lowers: lowers, Layer: newLayer(t, dir+"/top")}, nil)

@@ -104,7 +104,11 @@ func fill(dir string) error {
 		return err
 	}
 	defer d.Close()
-	return writeMeta(d, meta{Version: formatVersion, ID: newID(), State: StateOpen})
+	m := meta{Version: formatVersion, ID: newID(), State: StateOpen}
+	if err := prepareMeta(d, m, true); err != nil {
+		return err
+	}
+	return unix.Renameat(int(d.Fd()), metaNew, int(d.Fd()), "meta")
 }
 
 // openLayer opens a layer's folder and reads its meta, without a lock.
@@ -162,27 +166,43 @@ func readMeta(dir *os.File) (meta, error) {
 	return m, fmt.Errorf("meta: unknown state %q", m.State)
 }
 
+const metaNew = "meta~new"
+
 // writeMeta replaces the file: written aside, synced, renamed, folder synced.
 func writeMeta(dir *os.File, m meta) error {
+	if err := prepareMeta(dir, m, true); err != nil {
+		return err
+	}
+	return commitMeta(dir)
+}
+
+// prepareMeta writes the new meta aside. Without sync the caller syncs it before
+// it is committed.
+func prepareMeta(dir *os.File, m meta, sync bool) error {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	fd, err := unix.Openat(int(dir.Fd()), "meta~new", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	f, err := openBeneath(int(dir.Fd()), metaNew, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return fmt.Errorf("meta: %w", err)
+		return fmt.Errorf("writing meta: %w", err)
 	}
-	f := os.NewFile(uintptr(fd), "meta~new")
 	_, err = f.Write(append(b, '\n'))
-	if err == nil {
+	if err == nil && sync {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	if err == nil {
-		err = unix.Renameat(int(dir.Fd()), "meta~new", int(dir.Fd()), "meta")
+	if err != nil {
+		return fmt.Errorf("writing meta: %w", err)
 	}
+	return nil
+}
+
+// commitMeta puts a prepared meta in place, for good.
+func commitMeta(dir *os.File) error {
+	err := unix.Renameat(int(dir.Fd()), metaNew, int(dir.Fd()), "meta")
 	if err == nil {
 		err = syncDir(dir)
 	}

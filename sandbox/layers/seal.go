@@ -97,12 +97,16 @@ func seal(ctx context.Context, v View, h *hold) error {
 	if m.Bytes, m.Inodes, err = measure(h.dir); err != nil {
 		return err
 	}
+	step("prepare meta")
+	if err := prepareMeta(h.dir, m, false); err != nil {
+		return err
+	}
 	step("sync")
 	if err := unix.Syncfs(int(upper.Fd())); err != nil {
 		return fmt.Errorf("writing the layer to disk: %w", err)
 	}
-	step("write meta")
-	return h.setMeta(m)
+	step("put meta in place")
+	return commitMeta(h.dir)
 }
 
 type sealer struct {
