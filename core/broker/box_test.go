@@ -105,7 +105,7 @@ func (b *box) start() {
 	}
 	b.tasks, err = task.New(b.t.Context(), task.Options{
 		Home: b.home, Log: b.log, Runner: b.runner, Layers: &folders{}, Tools: b.opt.tools, Settings: b.opt,
-		Workers: map[string]task.Worker{"fake": {Args: []string{"/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Slog: quiet,
+		Workers: map[string]task.Worker{"fake": {Args: []string{"/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Mono: b.opt.mono, Slog: quiet,
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -146,6 +146,7 @@ func (b *box) cut(seed uint64) {
 	if err := b.disk.Cut(seed); err != nil {
 		b.t.Fatal(err)
 	}
+	b.disk = powercut.New(b.home)
 	b.start()
 }
 

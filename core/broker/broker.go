@@ -68,11 +68,23 @@ func New(o Options) *Broker {
 	return b
 }
 
+// closeGrace is how long Close waits for tools that are told to end.
+const closeGrace = 5 * time.Second
+
 // Close ends the tools that run, as a power cut would, and waits for them: their
-// calls run again, with the same key, when their tasks ask for them.
+// calls run again, with the same key, when their tasks ask for them. A tool that
+// doesn't heed its context is left behind.
 func (b *Broker) Close() {
 	b.stop()
-	b.flights.Wait()
+	gone := make(chan struct{})
+	go func() { b.flights.Wait(); close(gone) }()
+	late := time.NewTimer(closeGrace)
+	defer late.Stop()
+	select {
+	case <-gone:
+	case <-late.C:
+		b.opt.Slog.Warn("a tool does not end; the box ends without it")
+	}
 }
 
 var _ task.Broker = (*Broker)(nil)

@@ -363,6 +363,10 @@ func (h *hand) Ask(ctx context.Context, question, purpose string) (bool, error) 
 	}
 	h.flight.Asks(1)
 	defer h.flight.Asks(-1)
+	// Whatever context the tool came with, the box's end ends the wait.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.ctx, cancel)()
 	got, err := h.opt.Tasks.Await(ctx, a.ID, 0)
 	return got.State == approval.Approved, err
 }

@@ -106,35 +106,44 @@ func TestPrices(t *testing.T) {
 	}
 }
 
+// When the daily sum starts anew: by time that passes, never by a step.
+func TestDayOfTheLedger(t *testing.T) {
+	const hour = int64(3_600_000)
+	for _, row := range []struct {
+		name     string
+		from, to string
+		step     int64
+		want     string // spent today afterwards
+	}{
+		{"the same day", "2026-12-01T10:00:00.000Z", "2026-12-01T23:59:59.999Z", 0, "80"},
+		{"midnight", "2026-12-01T23:59:59.999Z", "2026-12-02T00:00:00.000Z", 0, "0"},
+		{"days later", "2026-12-01T10:00:00.000Z", "2027-01-01T00:00:00.000Z", 0, "0"},
+		{"step over midnight", "2026-12-01T23:00:00.000Z", "2026-12-02T00:30:00.000Z", hour, "80"},
+		{"step over midnight that came too", "2026-12-01T23:30:00.000Z", "2026-12-02T01:30:00.000Z", hour, "0"},
+		{"step of years", "2026-12-01T10:00:00.000Z", "2036-12-01T11:00:00.000Z", 87_672 * hour, "80"},
+		{"step back", "2026-12-01T10:00:00.000Z", "2026-11-28T10:00:00.000Z", -72 * hour, "80"},
+		{"step back at midnight", "2026-12-01T23:30:00.000Z", "2026-12-01T23:30:00.000Z", -hour, "0"},
+		{"back without a known step", "2026-12-01T10:00:00.000Z", "2026-11-28T10:00:00.000Z", 0, "80"},
+	} {
+		var l Ledger
+		l.AddTool("2026-12-01", "shop", Whole(80))
+		l.Pass(row.from, row.to, row.step)
+		if got := l.Today("shop"); got.String() != row.want {
+			t.Errorf("%s: %s, not %s", row.name, got, row.want)
+		}
+	}
+}
+
 func TestLedger(t *testing.T) {
 	var l Ledger
 	l.AddTool("2026-12-01", "shop", Whole(80))
 	l.AddModel("2026-12-01", "shop", "claude-opus-5", Whole(7))
-	for _, row := range []struct {
-		day  string
-		want string
-	}{
-		{"2026-12-01", "80"},
-		{"2026-11-30", "80"}, // the clock went back
-		{"2026-12-02", "0"},
-	} {
-		if got := l.OnDay(row.day, "shop"); got.String() != row.want {
-			t.Errorf("%s: %s, not %s", row.day, got, row.want)
-		}
+	l.AddTool("2026-12-02", "shop", Whole(1))
+	if got := l.Sums("2026-12-01", "2026-12-01"); len(got) != 2 || got[0].Cents.String() != "80" || got[1].Model != "claude-opus-5" {
+		t.Error(got)
 	}
-	// A clock that steps into a new day, and again, takes the old day's spending along.
-	l.Stepped("2026-12-01", "2026-12-02")
-	if got := l.OnDay("2026-12-02", "shop"); got.String() != "80" {
-		t.Errorf("after a step: %s", got)
-	}
-	l.AddTool("2026-12-02", "shop", Whole(5))
-	l.Stepped("2026-12-02", "2026-12-09")
-	if got := l.OnDay("2026-12-09", "shop"); got.String() != "85" {
-		t.Errorf("after two steps: %s", got)
-	}
-	l.Stepped("2026-12-09", "2026-12-03") // back: nothing to take along
-	if got := l.OnDay("2026-12-10", "shop"); got.String() != "0" {
-		t.Errorf("a day later: %s", got)
+	if got := l.Today("shop"); got.String() != "81" {
+		t.Errorf("a model's cost is no tool's: %s", got)
 	}
 	b, err := json.Marshal(&l)
 	if err != nil {
@@ -144,10 +153,7 @@ func TestLedger(t *testing.T) {
 	if err := json.Unmarshal(b, &again); err != nil {
 		t.Fatal(err)
 	}
-	if b2, _ := json.Marshal(&again); string(b2) != string(b) {
+	if b2, _ := json.Marshal(&again); string(b2) != string(b) || again.Today("shop").String() != "81" {
 		t.Fatalf("%s\n%s", b, b2)
-	}
-	if got := l.Sums("2026-12-01", "2026-12-01"); len(got) != 2 || got[1].Model != "claude-opus-5" {
-		t.Error(got)
 	}
 }

@@ -21,13 +21,15 @@ type Sum struct {
 }
 
 // Ledger adds up what the log says was spent. Its zero value is empty.
+//
+// The daily limit needs more than the days of the lines: the clock may be stepped over
+// midnight, or back. A day ends for it only when the time that really passed brings
+// the clock to another day, never by a step; so a step can make a day longer, which
+// asks once too often, and never resets what was spent.
 type Ledger struct {
 	cells map[Cell]Cents
-	tools map[dayApp]Cents // what tools of an app spent on a day
-	moved map[dayApp]Cents // taken along when the clock was stepped into a later day
+	today map[string]Cents // by app, what its tools spent since the day began
 }
-
-type dayApp struct{ Day, App string }
 
 // Day is the UTC day of a line's at.
 func Day(at string) string {
@@ -37,10 +39,32 @@ func Day(at string) string {
 	return at[:len(time.DateOnly)]
 }
 
+// atForm is the form of a line's at.
+const atForm = "2006-01-02T15:04:05.000Z"
+
+// Pass tells that the clock went from one line's at to the next one's, of which step
+// milliseconds were a step.
+func (l *Ledger) Pass(from, to string, step int64) {
+	natural := to
+	if step != 0 {
+		t, err := time.Parse(atForm, to)
+		if err != nil {
+			return
+		}
+		natural = t.Add(-time.Duration(step) * time.Millisecond).UTC().Format(atForm)
+	}
+	if Day(natural) > Day(from) {
+		l.today = nil
+	}
+}
+
 // AddTool books what a tool of app spent.
 func (l *Ledger) AddTool(day, app string, c Cents) {
 	l.add(Cell{Day: day, App: app}, c)
-	put(&l.tools, dayApp{day, app}, c)
+	if l.today == nil {
+		l.today = map[string]Cents{}
+	}
+	l.today[app] = l.today[app].Add(c)
 }
 
 // AddModel books what a model cost.
@@ -55,45 +79,8 @@ func (l *Ledger) add(cell Cell, c Cents) {
 	l.cells[cell] = l.cells[cell].Add(c)
 }
 
-func put(m *map[dayApp]Cents, k dayApp, c Cents) {
-	if *m == nil {
-		*m = map[dayApp]Cents{}
-	}
-	(*m)[k] = (*m)[k].Add(c)
-}
-
-// OnDay is what tools of app spent on a day, for the daily limit: spending that is
-// dated later counts too, since the clock may have gone back, and so does what was
-// taken along by Stepped.
-func (l *Ledger) OnDay(day, app string) Cents {
-	var sum Cents
-	for _, m := range []map[dayApp]Cents{l.tools, l.moved} {
-		for k, c := range m {
-			if k.App == app && k.Day >= day {
-				sum = sum.Add(c)
-			}
-		}
-	}
-	return sum
-}
-
-// Stepped tells of a clock that went from one moment to a later one without the
-// time having passed: a new day that comes of it starts with what the old one had.
-func (l *Ledger) Stepped(from, to string) {
-	if from >= to {
-		return
-	}
-	apps := map[string]bool{}
-	for k := range l.tools {
-		apps[k.App] = true
-	}
-	for app := range apps {
-		// What is dated to or later counts on the new day anyway.
-		if c := l.OnDay(from, app).Sub(l.OnDay(to, app)); c.Sign() > 0 {
-			put(&l.moved, dayApp{to, app}, c)
-		}
-	}
-}
+// Today is what tools of app spent since the day began.
+func (l *Ledger) Today(app string) Cents { return l.today[app] }
 
 // Sums are the cells of the days from and to, both included, "" for no bound; in
 // the order of day, app, model.
@@ -111,25 +98,13 @@ func (l *Ledger) Sums(from, to string) []Sum {
 }
 
 type ledgerJSON struct {
-	Cells []Sum `json:"cells"`
-	Tools []Sum `json:"tools"`
-	Moved []Sum `json:"moved"`
+	Cells []Sum            `json:"cells"`
+	Today map[string]Cents `json:"today"`
 }
 
 // MarshalJSON writes the ledger for a checkpoint, the same bytes for the same sums.
 func (l *Ledger) MarshalJSON() ([]byte, error) {
-	return json.Marshal(ledgerJSON{l.Sums("", ""), list(l.tools), list(l.moved)})
-}
-
-func list(m map[dayApp]Cents) []Sum {
-	out := []Sum{}
-	for k, c := range m {
-		out = append(out, Sum{Cell{Day: k.Day, App: k.App}, c})
-	}
-	slices.SortFunc(out, func(a, b Sum) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.App, b.App))
-	})
-	return out
+	return json.Marshal(ledgerJSON{l.Sums("", ""), l.today})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -138,15 +113,9 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*l = Ledger{}
+	*l = Ledger{today: j.Today}
 	for _, s := range j.Cells {
 		l.add(s.Cell, s.Cents)
-	}
-	for _, s := range j.Tools {
-		put(&l.tools, dayApp{s.Day, s.App}, s.Cents)
-	}
-	for _, s := range j.Moved {
-		put(&l.moved, dayApp{s.Day, s.App}, s.Cents)
 	}
 	return nil
 }

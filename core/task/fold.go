@@ -83,9 +83,7 @@ func newFold() *fold {
 
 // apply folds one line in. A line that no build of this version writes is an error.
 func (f *fold) apply(ev *actionlog.Event) error {
-	if ev.Clock > 0 {
-		f.Ledger.Stepped(budget.Day(f.At), budget.Day(ev.At))
-	}
+	f.Ledger.Pass(f.At, ev.At, ev.Clock)
 	f.Seq, f.At = ev.Seq, ev.At
 	if ev.Type == actionlog.TypeTaskCreated {
 		return f.created(ev)

@@ -5,22 +5,28 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"gurtos/core/budget"
 )
 
-// today is the UTC day that spending counts on: that of the clock, unless the clock
-// was stepped forward since the last line; then the day that it would be without the
-// step, so that a step resets no limit. mu is held.
-func (t *Tasks) today(f *fold) string {
+// today is what an app's tools have spent on the day on which a call made now counts.
+// A step of the clock since the last line begins no day. mu is held.
+func (t *Tasks) today(f *fold, app string) budget.Cents {
 	now := t.opt.Now()
-	day := now.UTC().Format("2006-01-02")
-	if t.seen.IsZero() {
-		return day
+	if !t.seen.wall.IsZero() {
+		now = t.seen.wall.Add(t.opt.Mono() - t.seen.ran)
 	}
-	// seen has a monotonic reading, so Sub is the time that passed.
-	ran := t.seen.Round(0).Add(now.Sub(t.seen)).UTC().Format("2006-01-02")
-	return min(day, ran)
+	if now.UTC().Format(time.DateOnly) > budget.Day(f.At) {
+		return budget.Cents{}
+	}
+	return f.Ledger.Today(app)
+}
+
+// moment is when something was, by the wall clock and by one that is never stepped.
+type moment struct {
+	wall time.Time
+	ran  time.Duration
 }
 
 // overspends says why a call needs an OK first, "" when it needs none. What calls in
@@ -43,7 +49,7 @@ func (t *Tasks) overspends(f *fold, e *entry, c Call) string {
 		return fmt.Sprintf("One spend above %s needs an OK.", dollars(most))
 	}
 	if limit := f.Rights[app].DailyLimitCents; limit != nil {
-		today := f.Ledger.OnDay(t.today(f), app).Add(inApp)
+		today := t.today(f, app).Add(inApp)
 		if today.Add(c.Cost).Cmp(*limit) > 0 {
 			return fmt.Sprintf("%s has spent %s today of its daily limit of %s.", t.opt.Tools.Title(app), dollars(today), dollars(*limit))
 		}

@@ -85,8 +85,7 @@ type Worker struct {
 	Env  []string // added to what every task has
 }
 
-// Options are what Tasks is made of. All fields but Log are needed for a box; Now
-// and Slog have defaults.
+// Options are what Tasks is made of. Model, Now, Mono and Slog have defaults.
 type Options struct {
 	Home     string // BOX_HOME
 	Log      Log
@@ -99,6 +98,7 @@ type Options struct {
 	Model    string            // BOX_MODEL; DefaultModel when empty
 	Canary   Canary            // makes each task's false keys; nil for none
 	Now      func() time.Time
+	Mono     func() time.Duration // a clock that is never stepped
 	Slog     *slog.Logger
 }
 
@@ -139,13 +139,17 @@ type Tasks struct {
 	puts     map[string][]string           // layers that files being put in are laid over, by their task
 	homeless map[string]bool               // done tasks whose home was deleted
 
-	seen time.Time // when the last line was folded in, with its monotonic reading
+	seen moment // when the last line was folded in
 }
 
 // New folds the log and returns the tasks as they stood. Nothing runs until Run.
 func New(ctx context.Context, o Options) (*Tasks, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Mono == nil {
+		start := time.Now()
+		o.Mono = func() time.Duration { return time.Since(start) }
 	}
 	if o.Slog == nil {
 		o.Slog = slog.Default()
@@ -211,7 +215,7 @@ func (t *Tasks) submit(evs []actionlog.Event) error {
 		}
 		t.follow(&evs[i])
 	}
-	t.seen = t.opt.Now()
+	t.seen = moment{t.opt.Now(), t.opt.Mono()}
 	return nil
 }
 
