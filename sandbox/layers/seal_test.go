@@ -139,6 +139,79 @@ func TestSealedLayerStandsAlone(t *testing.T) {
 	}
 }
 
+// TestSealTakesAway: what a task can't make today, but a hole in the sandbox or
+// the kernel might let it make, is not sealed either.
+func TestSealTakesAway(t *testing.T) {
+	m := newMounter(t)
+	dir := t.TempDir()
+	base := ownedBase(t, dir, `echo 1 > below`)
+	v := View{Base: base, Layer: newLayer(t, dir+"/a")}
+	inTask(t, m, v, `echo x > prog; mkdir d; rm below`)
+	up := v.Layer + "/upper/"
+	os.Remove(up + "below")
+	caps := []byte{1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} // cap_net_raw, version 2
+	for _, err := range []error{
+		unix.Mknod(up+"disk", unix.S_IFBLK|0o666, int(unix.Mkdev(254, 0))),
+		unix.Mknod(up+"below", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))),
+		unix.Setxattr(up+"prog", xattrCaps, caps, 0),
+		unix.Setxattr(up+"d", "trusted.overlay.protattr", []byte("i"), 0),
+		unix.Setxattr(up+"d", "user.overlay.redirect", []byte("/etc"), 0),
+		unix.Setxattr(up+"d", "user.mine", []byte("stays"), 0),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Seal(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(t, View{Base: base, Lowers: []string{v.Layer}}), []string{"d/", "prog x"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for p, want := range map[string]string{"prog": "", "d": "user.mine"} {
+		b := make([]byte, 1000)
+		n, err := unix.Llistxattr(up+p, b)
+		if got := strings.TrimSuffix(string(b[:max(n, 0)]), "\x00"); err != nil || got != want {
+			t.Errorf("%s has attributes %q %v, want %q", p, got, err, want)
+		}
+	}
+
+	bad := View{Base: base, Layer: newLayer(t, dir+"/b")}
+	inTask(t, m, bad, `echo x > f`)
+	if err := unix.Setxattr(bad.Layer+"/upper/f", xattrMetacopy, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := Seal(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "points into another layer") {
+		t.Errorf("sealing a file that is no more than a pointer: %v", err)
+	}
+}
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	needRoot(t)
+	dir := newLayer(t, t.TempDir()+"/l")
+	for _, c := range []struct{ meta, want string }{
+		{`{"version": 2, "state": "open", "id": "x"}`, "format 2, this build knows 1 at most"},
+		{`{"version": 1, "state": "new", "id": "x"}`, `unknown state "new"`},
+		{`{"version": 1, "state": "open"}`, "no id"},
+		{`{"vers`, "unexpected end"},
+	} {
+		os.WriteFile(dir+"/meta", []byte(c.meta), 0o600)
+		for what, do := range map[string]func() error{
+			"StateOf": func() error { _, err := StateOf(dir); return err },
+			"Seal":    func() error { return Seal(t.Context(), View{Layer: dir}) },
+			"Drop":    func() error { return Drop(dir) },
+			"Recover": func() error { _, err := Recover(dir); return err },
+		} {
+			if err := do(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s of %s: %v", what, c.meta, err)
+			}
+		}
+	}
+	if _, err := os.Stat(dir + "/upper"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestParallelTasksBothShow(t *testing.T) {
 	m := newMounter(t)
 	dir := t.TempDir()
