@@ -48,6 +48,9 @@ type Host struct {
 	closed bool
 }
 
+// lockPatience is how long Open waits for the state folder to be free.
+const lockPatience = 3 * time.Second
+
 // sweepPatience is how long Open waits for what an earlier boxd left to end.
 const sweepPatience = 10 * time.Second
 
@@ -123,8 +126,16 @@ func (h *Host) claim() error {
 	if h.lock, err = os.OpenFile(filepath.Join(h.conf.State, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return err
 	}
-	if err := unix.Flock(int(h.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("another boxd runs sandboxes with %s: stop it first (%w)", h.conf.State, err)
+	// A child that a killed boxd was just making has its descriptors until exec.
+	tick, late := time.NewTicker(10*time.Millisecond), time.NewTimer(lockPatience)
+	defer tick.Stop()
+	defer late.Stop()
+	for unix.Flock(int(h.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return fmt.Errorf("another boxd runs sandboxes with %s: stop it first", h.conf.State)
+		}
 	}
 	h.containers = filepath.Join(h.conf.State, "containers")
 	return nil

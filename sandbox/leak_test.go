@@ -1,7 +1,6 @@
 package sandbox_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,7 +16,7 @@ import (
 // census counts what a sandbox could leave behind.
 func census(t *testing.T, c sandbox.Config) map[string]int {
 	t.Helper()
-	n := map[string]int{"mounts": mountsOf(t), "goroutines": runtime.NumGoroutine(), "processes": len(processesIn(t, c.Cgroup))}
+	n := map[string]int{"mounts": mountsOf(t, c), "goroutines": runtime.NumGoroutine(), "processes": len(processesIn(t, c.Cgroup))}
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
@@ -30,8 +29,6 @@ func census(t *testing.T, c sandbox.Config) map[string]int {
 	n["control groups"] = len(groups)
 	states, _ := os.ReadDir(filepath.Join(c.State, "containers"))
 	n["state folders"] = len(states)
-	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	n["loop devices"] = len(loops)
 	return n
 }
 
@@ -71,8 +68,9 @@ func TestNothingIsLeft(t *testing.T) {
 	for range rounds {
 		round()
 	}
-	var after map[string]int
-	until(t, fmt.Sprintf("as before: %v", before), func() bool {
+	after := map[string]int{}
+	defer func() { t.Logf("before %v, after %v", before, after) }()
+	until(t, "as before", func() bool {
 		runtime.GC() // *os.File of exited processes
 		after = census(t, c)
 		for k, n := range before {
@@ -82,7 +80,6 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		return true
 	})
-	t.Log(after)
 }
 
 // The pool's sandboxes are as good as new ones, and used.

@@ -198,6 +198,11 @@ int main(void)
 		give_up(FORK);
 	if (worker == 0) {
 		setsid();
+		int null = open("/dev/null", O_RDWR); /* not a pipe: tools read those instead of the folder */
+		if (null >= 0)
+			dup2(null, 0);
+		if (null > 2)
+			close(null);
 		sigprocmask(SIG_UNBLOCK, &all, NULL);
 		execve(args[0], args, env);
 		int err = errno;
