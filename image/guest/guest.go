@@ -71,6 +71,7 @@ func Run(ctx context.Context, img build.Image, o Options) error {
 		return err
 	}
 	defer vm.Kill()
+	line.Say("its firmware starts")
 	r := newRelay(l, fmt.Sprintf("127.0.0.1:%d", vm.Forward[0].Host))
 	defer r.close()
 
