@@ -114,11 +114,30 @@ const maxFound = 1000
 
 // ending adds what has no newline at the end.
 func (x *examiner) ending(found []damage, end int64) []damage {
+	if x.good.Seq < x.head.Seq && !x.sound() {
+		d := damage{first: x.good.Seq, last: x.good.Seq - 1, from: x.from, to: end, before: x.before.Hash, kind: garbled, tail: true, whole: true}
+		x.good = x.before
+		return append(found, d)
+	}
 	if x.in.off == end {
 		return found
 	}
 	return append(found, damage{first: x.good.Seq + 1, last: x.good.Seq, from: x.in.off, to: end,
 		before: x.good.Hash, kind: garbled, tail: true})
+}
+
+// sound says whether the last line that fits is an event. That shows where no line
+// behind it proves it.
+func (x *examiner) sound() bool {
+	if x.good.Seq == 0 || x.from == x.good.End {
+		return true // it was proven before
+	}
+	line := make([]byte, x.good.End-x.from-1)
+	if _, err := x.log.ReadAt(line, x.from); err != nil {
+		return false
+	}
+	_, err := Decode(line)
+	return err == nil
 }
 
 // read is the next line; line is nil when it was read ahead.
@@ -135,7 +154,12 @@ func (x *examiner) read() (seen, []byte, error) {
 	s := seen{from: from, to: x.in.off, hash: hash(line)}
 	seq, prev, ok := frame(line)
 	s.seq, s.prev, s.ok = seq, string(prev), ok
-	if ok && (x.strict || seq > x.head.Seq) {
+	switch {
+	case ok && seq > x.head.Seq:
+		// Maybe nothing else proves it: it must be an event.
+		_, err = Decode(line)
+		s.ok = err == nil
+	case ok && x.strict:
 		s.ok = json.Valid(line)
 	}
 	return s, line, nil
@@ -229,6 +253,7 @@ func (x *examiner) resync(s seen, line []byte) (damage, error) {
 	// Where two lines disagree either may be the changed one.
 	disagree := s.ok && s.seq == x.good.Seq+1
 	fits := s.ok
+	rotten := !x.sound()
 	within := []int64{} // seqs of whole lines that are passed over
 	passed := 0
 	for z := s; ; passed++ {
@@ -237,7 +262,7 @@ func (x *examiner) resync(s seen, line []byte) (damage, error) {
 			return d, err
 		}
 		if proven && z.seq > x.good.Seq && z.seq-x.good.Seq <= maxGap {
-			x.close(&d, z, disagree, passed, within)
+			x.close(&d, z, disagree || rotten, passed, within)
 			return d, x.accept(z, nil)
 		}
 		if z.ok {
@@ -245,6 +270,10 @@ func (x *examiner) resync(s seen, line []byte) (damage, error) {
 		}
 		z, _, err = x.read()
 		if errors.Is(err, io.EOF) {
+			if rotten {
+				d.first, d.from, d.before = x.good.Seq, x.from, x.before.Hash
+				x.good, fits = x.before, false
+			}
 			d.last = d.first - 1
 			d.tail, d.whole, d.fits = true, true, fits
 			return d, nil
@@ -261,7 +290,7 @@ const maxGap = 1 << 20
 // close says what the damage is, once z is known to be the next whole line.
 func (x *examiner) close(d *damage, z seen, disagree bool, passed int, within []int64) {
 	d.last, d.to, d.hash = z.seq-1, z.from, z.prev
-	if x.good.Seq > 0 && (disagree && passed > 0 || z.seq == d.first && z.prev != x.good.Hash && !x.quarantined(z.prev)) {
+	if x.good.Seq > 0 && z.prev != x.good.Hash && (disagree || z.seq == d.first && !x.quarantined(z.prev)) {
 		d.first, d.from, d.before = x.good.Seq, x.from, x.before.Hash
 		passed++
 		within = append([]int64{x.good.Seq}, within...)
