@@ -93,6 +93,7 @@ func (x *Index) alias(line string) {
 		return
 	}
 	bus, _, _ := strings.Cut(words[1], ":")
+	bus = strings.TrimSuffix(bus, "*") // alias acpi*:LNXPWRBN:* button
 	x.aliases[bus] = append(x.aliases[bus], alias{pattern: words[1], module: Name(words[2])})
 }
 

@@ -32,6 +32,9 @@ kernel/a.ko: kernel/b.ko
 kernel/b.ko: kernel/a.ko
 kernel/weak.ko:
 kernel/drivers/block/floppy.ko:
+kernel/drivers/acpi/button.ko:
+kernel/lib/libsum.ko:
+kernel/crypto/sum-generic.ko:
 `,
 		"modules.builtin": "kernel/drivers/char/hw_random/rng-core.ko\n",
 		"modules.alias": `# Aliases extracted from modules themselves.
@@ -39,8 +42,10 @@ alias virtio:d00000001v* virtio_net
 alias fs-xfs xfs
 alias pci:v00008086d0000[1-3]AB?sv*sd*bc02sc00i* weak
 alias platform:floppy floppy
+alias acpi*:LNXPWRBN:* button
+alias sum sum-generic
 `,
-		"modules.softdep": "# Soft dependencies\nsoftdep weak pre: crc-x gone post: virtio_net\n",
+		"modules.softdep": "# Soft dependencies\nsoftdep weak pre: crc-x gone post: virtio_net\nsoftdep libsum pre: sum\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -77,6 +82,7 @@ func TestLoadOrder(t *testing.T) {
 		{"virtio-net", "failover net_failover virtio_net"},
 		{"xfs", "crc_x xfs"},
 		{"weak", "crc_x weak"},
+		{"libsum", "sum_generic libsum"}, // what is wanted before is an alias, as with libcrc32c's crc32c
 		{"rng_core", ""},
 	} {
 		l, loaded := loader(t, nil)
@@ -132,6 +138,17 @@ func TestMatch(t *testing.T) {
 
 // Each device is looked up once, what nobody needs is left out, and Settle
 // waits for what is under way and a while more.
+// The bus in a pattern may end with a star: the power button's is acpi*.
+func TestForStarredBus(t *testing.T) {
+	x, err := Read(tree(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := x.For("acpi:LNXPWRBN:"); !slices.Equal(got, []string{"button"}) {
+		t.Errorf("the power button is taken by %v", got)
+	}
+}
+
 func TestColdplugAndSettle(t *testing.T) {
 	sys := t.TempDir()
 	for dev, alias := range map[string]string{
