@@ -102,12 +102,13 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 		return nil, fmt.Errorf("reading what tasks' false keys are made from: %w", err)
 	}
 	name := runName(c)
+	b.state = filepath.Join("/run", "gurtos", name)
 	if b.net, err = netpolicy.Open(b.log.With("part", "network"), spareNetworks); err != nil {
 		return nil, err
 	}
 	if b.host, err = sandbox.Open(sandbox.Config{
 		Namespaces: b.namespace,
-		State:      filepath.Join("/run", "gurtos", name),
+		State:      b.state,
 		TasksRoot:  c.TasksRoot,
 		Tools:      c.Tools,
 		Cgroup:     filepath.Join("/gurtos", name),
