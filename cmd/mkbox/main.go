@@ -98,9 +98,31 @@ func tell(err error) {
 	}
 }
 
+// install brings the packages that the uses need and this machine lacks.
+func (m *maker) install(ctx context.Context, uses ...deps.Use) (err error) {
+	if len(deps.Missing(uses...)) == 0 {
+		return nil
+	}
+	name := filepath.Join(m.root, ".cache", "log", "packages")
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	log, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	line := m.show.Begin("packages of this machine")
+	defer func() { line.End(err) }()
+	if err := deps.Ensure(ctx, m.show.Above(os.Stdout), log, uses...); err != nil {
+		return &step.Failed{What: "this machine ready", Log: name, Err: err}
+	}
+	return nil
+}
+
 // ready installs what the uses need and looks at the source tree.
 func (m *maker) ready(ctx context.Context, debug bool, uses ...deps.Use) error {
-	if err := deps.Ensure(ctx, os.Stdout, os.Stdout, uses...); err != nil {
+	if err := m.install(ctx, uses...); err != nil {
 		return err
 	}
 	if os.Geteuid() != 0 {

@@ -37,7 +37,7 @@ var Packages = []Package{
 	{"git", "the commit and its time are part of a build", []string{"/usr/bin/git"}, Build},
 	{"npm", "brings the pinned Node (package-lock.json)", []string{"/usr/bin/npm", "/usr/local/bin/npm"}, Build},
 	{"mmdebstrap", "makes the two roots of Debian packages", []string{"/usr/bin/mmdebstrap"}, Build},
-	{"debian-archive-keyring", "tells Debian's packages from forged ones", []string{"/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"}, Build},
+	{"debian-archive-keyring", "tells Debian's packages from forged ones", []string{"/usr/share/keyrings/debian-archive-trixie-automatic.gpg", "/usr/share/keyrings/debian-archive-trixie-automatic.pgp"}, Build},
 	{"erofs-utils", "packs the two file systems", []string{"/usr/bin/mkfs.erofs"}, Build},
 	{"binutils", "takes debugging symbols out of Node", []string{"/usr/bin/strip"}, Build},
 	{"xz-utils", "unpacks the kernel's modules", []string{"/usr/bin/xz"}, Image},
