@@ -114,10 +114,11 @@ func (m *maker) install(ctx context.Context, uses ...deps.Use) (err error) {
 	defer log.Close()
 	line := m.show.Begin("packages of this machine")
 	defer func() { line.End(err) }()
-	if err := deps.Ensure(ctx, m.show.Above(os.Stdout), log, uses...); err != nil {
+	err = deps.Ensure(ctx, m.show.Above(os.Stdout), log, uses...)
+	if st, _ := log.Stat(); err != nil && st.Size() > 0 { // apt was run
 		return &step.Failed{What: "this machine ready", Log: name, Err: err}
 	}
-	return nil
+	return err
 }
 
 // ready installs what the uses need and looks at the source tree.
