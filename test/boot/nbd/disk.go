@@ -2,6 +2,8 @@ package nbd
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -151,6 +153,35 @@ func (d *Disk) Clone() *Disk {
 	defer d.mu.Unlock()
 	view := d.view.clone()
 	return &Disk{size: d.size, view: view, flushed: view.clone()}
+}
+
+// Slice copies a part of the disk, such as a partition.
+func (d *Disk) Slice(off, size int64) *Disk {
+	part := New(size)
+	view := d.Clone().view
+	view.data(func(at int64, p *page) error {
+		from, to := max(at, off), min(at+pageSize, off+size)
+		if from < to {
+			part.view.write(p[from-at:to-at], from-off)
+		}
+		return nil
+	})
+	part.flushed = part.view.clone()
+	return part
+}
+
+// Sum is a hash of all that is on the disk.
+func (d *Disk) Sum() [sha256.Size]byte {
+	h := sha256.New()
+	var zeros page
+	d.Clone().view.data(func(off int64, p *page) error {
+		if *p != zeros {
+			binary.Write(h, binary.LittleEndian, off)
+			h.Write(p[:])
+		}
+		return nil
+	})
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // ReadAt is io.ReaderAt, in any alignment.
