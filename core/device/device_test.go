@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gurtos/core/durable"
+	"gurtos/core/durable/powercut"
 )
 
 func open(t testing.TB, path string) *Devices {
@@ -186,6 +187,48 @@ func TestFilesThatAreRefused(t *testing.T) {
 		}
 		if b, _ := os.ReadFile(path); string(b) != c.in {
 			t.Errorf("%s was changed", c.in)
+		}
+	}
+}
+
+// The power goes after each operation of a pairing and a removal: a token that
+// was given holds, and one that was taken never comes back.
+func TestPowerCut(t *testing.T) {
+	for n := 0; ; n++ {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "devices.json")
+		first, taken := pair(t, open(t, path), Owner, "first")
+		disk := powercut.New(dir)
+		disk.CutAfter(n)
+		steps, given := 0, ""
+		d, err := Open(disk, path)
+		if err == nil {
+			var c Code
+			if c, err = d.Code(Member); err != nil {
+				t.Fatal(err)
+			}
+			if _, given, err = d.Pair(c.Code, "second", "x"); err == nil {
+				steps++
+				if _, err = d.Remove(first.ID); err == nil {
+					steps++
+				}
+			}
+		}
+		if err != nil && !errors.Is(err, powercut.ErrOff) {
+			t.Fatal(err)
+		}
+		if err := disk.Cut(uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+		again := open(t, path)
+		if _, _, err := again.Check(given); steps >= 1 && err != nil {
+			t.Fatalf("cut after %d: a token that was given is gone", n)
+		}
+		if _, _, err := again.Check(taken); (err == nil) != (steps < 2) && steps != 1 {
+			t.Fatalf("cut after %d, %d answers: the first token: %v", n, steps, err)
+		}
+		if steps == 2 {
+			return
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gurtos/core/durable"
+	"gurtos/core/durable/powercut"
 )
 
 func open(t testing.TB, path string) *Settings {
@@ -144,6 +145,38 @@ func TestFilesThatAreRefused(t *testing.T) {
 		}
 		if b, _ := os.ReadFile(path); string(b) != c.in {
 			t.Errorf("%s was changed to %s", c.in, b)
+		}
+	}
+}
+
+// The power goes after each operation of a change: afterwards the settings open
+// and are those of before or after, and of after when the change was answered.
+func TestPowerCut(t *testing.T) {
+	for n := 0; ; n++ {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "settings.json")
+		if _, err := open(t, path).Change(map[string]json.RawMessage{"keepDays": json.RawMessage("7")}); err != nil {
+			t.Fatal(err)
+		}
+		disk := powercut.New(dir)
+		disk.CutAfter(n)
+		s, err := Open(disk, path)
+		if err == nil {
+			_, err = s.Change(map[string]json.RawMessage{"keepDays": json.RawMessage("8"), "theme": json.RawMessage(`"dark"`)})
+		}
+		if err != nil && !errors.Is(err, powercut.ErrOff) {
+			t.Fatal(err)
+		}
+		if err := disk.Cut(uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+		v := open(t, path).Values()
+		before, after := v.KeepDays == 7 && v.Theme == "system", v.KeepDays == 8 && v.Theme == "dark"
+		if !after && (err == nil || !before) {
+			t.Fatalf("cut after %d: keepDays %d, theme %s, Change said %v", n, v.KeepDays, v.Theme, err)
+		}
+		if err == nil {
+			return
 		}
 	}
 }

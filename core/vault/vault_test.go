@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gurtos/core/durable"
+	"gurtos/core/durable/powercut"
 )
 
 // file is a vault file in a folder that only root may write.
@@ -204,4 +205,53 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The power goes after each operation of a Set and a Delete. Afterwards the vault
+// opens and holds what was answered, and of what was not either all or nothing.
+func TestPowerCut(t *testing.T) {
+	run := func(n int) (steps int, fault error) {
+		path := file(t, "OLD=old-value\n", 0o600)
+		disk := powercut.New(filepath.Dir(path))
+		disk.CutAfter(n)
+		v, err := Open(disk, path)
+		for _, do := range []func() error{
+			func() error { return v.Set("NEW", "new-value") },
+			func() error { return v.Delete("OLD") },
+		} {
+			if err == nil {
+				if err = do(); err == nil {
+					steps++
+				}
+			}
+		}
+		if err != nil && !errors.Is(err, powercut.ErrOff) {
+			t.Fatal(err)
+		}
+		if err := disk.Cut(uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Open(durable.Disk, path)
+		if err != nil {
+			return steps, err
+		}
+		_, old := again.Get("OLD")
+		value, isNew := again.Get("NEW")
+		switch {
+		case isNew && value != "new-value":
+			return steps, fmt.Errorf("half a value: %q", value)
+		case steps >= 1 && !isNew, steps == 2 && old, !isNew && !old:
+			return steps, fmt.Errorf("after %d answers: old %v, new %v", steps, old, isNew)
+		}
+		return steps, nil
+	}
+	for n := 0; ; n++ {
+		steps, fault := run(n)
+		if fault != nil {
+			t.Fatalf("cut after %d: %v", n, fault)
+		}
+		if steps == 2 {
+			return
+		}
+	}
 }

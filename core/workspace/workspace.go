@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,8 @@ type Workspace struct {
 type Workspaces struct {
 	dir  string
 	disk durable.FS
+
+	making sync.Mutex // one Make at a time
 }
 
 // Open takes the folder that holds them, and makes it when there is none.
@@ -56,7 +59,7 @@ func Open(disk durable.FS, dir string) (*Workspaces, error) {
 			return nil, fmt.Errorf("clearing what a power cut left: %w", err)
 		}
 	}
-	return &Workspaces{dir, disk}, nil
+	return &Workspaces{dir: dir, disk: disk}, nil
 }
 
 // CheckName is ErrName unless a workspace may have the name.
@@ -72,6 +75,8 @@ func (w *Workspaces) Make(name string) (Workspace, error) {
 	if err := CheckName(name); err != nil {
 		return Workspace{}, err
 	}
+	w.making.Lock()
+	defer w.making.Unlock()
 	path := filepath.Join(w.dir, name)
 	if _, err := os.Lstat(path); err == nil {
 		return Workspace{}, ErrExists
@@ -89,10 +94,7 @@ func (w *Workspaces) Make(name string) (Workspace, error) {
 	if err := w.disk.SyncDir(path + making); err != nil {
 		return Workspace{}, fmt.Errorf("making workspace %s: %w", name, err)
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, path+making, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE); err != nil {
-		if errors.Is(err, unix.EEXIST) {
-			return Workspace{}, ErrExists
-		}
+	if err := w.disk.Rename(path+making, path); err != nil {
 		return Workspace{}, fmt.Errorf("making workspace %s: %w", name, err)
 	}
 	if err := w.disk.SyncDir(w.dir); err != nil {

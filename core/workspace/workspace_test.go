@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gurtos/core/durable"
+	"gurtos/core/durable/powercut"
 	"gurtos/sandbox/layers"
 )
 
@@ -92,5 +93,41 @@ func TestCutInMakeIsCleared(t *testing.T) {
 	}
 	if _, err := w.Make("home"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The power goes after each operation of a Make: afterwards the workspace is
+// there with its owner or not at all, and there when Make had answered.
+func TestPowerCutInMake(t *testing.T) {
+	for n := 0; ; n++ {
+		dir := filepath.Join(t.TempDir(), "workspaces")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		disk := powercut.New(dir)
+		disk.CutAfter(n)
+		w, err := Open(disk, dir)
+		if err == nil {
+			_, err = w.Make("home")
+		}
+		if err != nil && !errors.Is(err, powercut.ErrOff) {
+			t.Fatal(err)
+		}
+		if err := disk.Cut(uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+		after := open(t, dir)
+		list, lerr := after.List()
+		if lerr != nil || len(list) > 1 || err == nil && len(list) != 1 {
+			t.Fatalf("cut after %d: %v %v, Make said %v", n, list, lerr, err)
+		}
+		if err == nil {
+			return
+		}
+		if len(list) == 0 {
+			if _, err := after.Make("home"); err != nil {
+				t.Fatalf("cut after %d: %v", n, err)
+			}
+		}
 	}
 }
