@@ -51,6 +51,7 @@ type boxOptions struct {
 	now      func() time.Time
 	mono     func() time.Duration
 	vault    broker.Vault
+	free     func() (int64, error) // room on the disk
 }
 
 func (o boxOptions) Values() settings.Values { return o.settings }
@@ -94,7 +95,10 @@ func (b *box) start() {
 		quiet = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	var err error
-	free := func() (int64, error) { return 1 << 40, nil }
+	free := b.opt.free
+	if free == nil {
+		free = func() (int64, error) { return 1 << 40, nil }
+	}
 	if b.log, err = actionlog.Open(b.home, actionlog.Options{FS: b.disk, Now: b.opt.now, Mono: b.opt.mono, Free: free, Reserve: -1}); err != nil {
 		b.t.Fatal(err)
 	}
