@@ -75,7 +75,7 @@ func FuzzRecover(f *testing.F) {
 				t.Fatalf("quarantine: %v", err)
 			}
 		}
-		check(t, l, genuine, put)
+		check(t, l, genuine, remembers)
 		mustAppend(t, l, "after")
 		mustClose(t, l)
 		if r, err := Verify(dir); err != nil || !r.OK() {
@@ -92,9 +92,8 @@ func FuzzRecover(f *testing.F) {
 	})
 }
 
-// check holds that a line is one that was written, or a note of what wasn't, or
-// made of what the fuzzer put there.
-func check(t *testing.T, l *Log, genuine map[string]bool, put []byte) {
+// check holds that a line is one that was written, or a note of what wasn't.
+func check(t *testing.T, l *Log, genuine map[string]bool, remembers bool) {
 	t.Helper()
 	next := int64(0)
 	err := l.Read(t.Context(), 0, func(line []byte, ev func() (Event, error)) error {
@@ -102,7 +101,9 @@ func check(t *testing.T, l *Log, genuine map[string]bool, put []byte) {
 		if next++; err != nil || e.Seq != next {
 			return fmt.Errorf("line %d as %d: %.300q: %w", e.Seq, next, line, err)
 		}
-		if genuine[string(line)+"\n"] || isNote(line, "log.") || len(put) > 0 && bytes.Contains(line, put) || bytes.Contains(line, []byte(`"what":"log.`)) {
+		// What is forged so well that it fits, without anything that remembers better,
+		// can't be told from the truth.
+		if genuine[string(line)+"\n"] || bytes.Contains(line, []byte(`"what":"log.`)) || !remembers {
 			return nil
 		}
 		t.Fatalf("not a line that was written: %s", line)

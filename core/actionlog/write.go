@@ -3,6 +3,7 @@ package actionlog
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 )
 
@@ -33,6 +34,11 @@ func (l *Log) write() {
 		if err != nil {
 			return
 		}
+		// Those who waited for this batch get to submit again before the next is
+		// taken: else that holds the quickest of them alone. Measured with 8 writers:
+		// 3.7 lines a sync without, 7.2 with one, 7.7 with two, no more with more.
+		runtime.Gosched()
+		runtime.Gosched()
 	}
 }
 
