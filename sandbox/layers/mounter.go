@@ -126,115 +126,128 @@ func (m *Mounter) Mount(v View, userns *os.File) (*Mount, error) {
 	return mt, nil
 }
 
-func (m *Mounter) mount(mt *Mount, v View, userns *os.File) error {
+func (m *Mounter) mount(mt *Mount, v View, users *os.File) error {
 	if len(v.Lowers) > MaxLowers {
 		return tooMany(len(v.Lowers))
 	}
-	var clones []int
-	defer func() {
-		for _, fd := range clones {
-			unix.Close(fd)
-		}
-	}()
-	dev := uint64(0)
-	clone := func(dir *os.File, name string) error {
-		var st unix.Stat_t
-		if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if dev != 0 && st.Dev != dev {
-			return fmt.Errorf("%s is on another file system than the layers above it", name)
-		}
-		dev = st.Dev
-		fd, err := cloneMount(dir, userns)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		clones = append(clones, fd)
-		return nil
-	}
-
+	b := &builder{mt: mt, users: users}
+	defer b.close()
 	if v.Layer != "" {
-		h, err := holdLayer(v.Layer, true)
-		if err != nil {
-			return err
-		}
-		mt.holds = append(mt.holds, h)
-		if h.state() != StateOpen {
-			return fmt.Errorf("layer %s is %s: %w", v.Layer, h.state(), ErrNotOpen)
-		}
-		if mt.upper, err = openDirAt(h.dir, "upper"); err != nil {
-			return fmt.Errorf("layer %s: %w", v.Layer, err)
-		}
-		if err := clone(h.dir, v.Layer); err != nil {
+		if err := b.top(v.Layer); err != nil {
 			return err
 		}
 	}
-	lowest := ""
 	for _, l := range v.Lowers {
-		h, err := holdLayer(l, false)
-		if err != nil {
+		if err := b.lower(l); err != nil {
 			return err
 		}
-		mt.holds = append(mt.holds, h)
-		if err := h.readable(); err != nil {
-			return err
-		}
-		upper, err := openDirAt(h.dir, "upper")
-		if err != nil {
-			return fmt.Errorf("layer %s: %w", l, err)
-		}
-		err = clone(upper, l)
-		upper.Close()
-		if err != nil {
-			return err
-		}
-		lowest = l
 	}
+	if err := b.bottom(v); err != nil {
+		return err
+	}
+	if v.Layer == "" && len(b.clones) == 1 {
+		// overlayfs wants two lower folders where there is no upper one; a base
+		// holds no whiteouts, so it can be seen as it is.
+		fd := b.clones[0]
+		b.clones = nil
+		mt.File = os.NewFile(uintptr(fd), "view")
+		return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
+			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	}
+	fd, err := m.overlay(b.clones, v.Layer != "")
+	if err != nil {
+		return fmt.Errorf("mounting a view of %d layers: %w", len(v.Lowers), err)
+	}
+	mt.File = os.NewFile(uintptr(fd), "view")
+	return nil
+}
+
+// A builder gathers the mounts of a view's layers, newest first, and their locks.
+type builder struct {
+	mt     *Mount
+	users  *os.File
+	clones []int
+	dev    uint64 // the file system that all of the view is on
+}
+
+func (b *builder) close() {
+	for _, fd := range b.clones {
+		unix.Close(fd)
+	}
+}
+
+// top takes the layer that is written to: its whole folder, since overlayfs wants
+// upper and work in one mount.
+func (b *builder) top(layer string) error {
+	h, err := holdLayer(layer, true)
+	if err != nil {
+		return err
+	}
+	b.mt.holds = append(b.mt.holds, h)
+	if s := h.state(); s != StateOpen {
+		return fmt.Errorf("layer %s is %s: %w", layer, s, ErrNotOpen)
+	}
+	if b.mt.upper, err = openDirAt(h.dir, "upper"); err != nil {
+		return fmt.Errorf("layer %s: %w", layer, err)
+	}
+	return b.clone(h.dir, "layer "+layer)
+}
+
+func (b *builder) lower(layer string) error {
+	h, err := holdLayer(layer, false)
+	if err != nil {
+		return err
+	}
+	b.mt.holds = append(b.mt.holds, h)
+	if err := h.readable(); err != nil {
+		return err
+	}
+	upper, err := openDirAt(h.dir, "upper")
+	if err != nil {
+		return fmt.Errorf("layer %s: %w", layer, err)
+	}
+	defer upper.Close()
+	return b.clone(upper, "layer "+layer)
+}
+
+// bottom takes the base. Where there is none, an empty folder that every layer
+// carries stands for it, so that all of the view is on one file system (overlayfs
+// would else give files and folders different device numbers).
+func (b *builder) bottom(v View) error {
 	if v.Base != "" {
 		h, err := holdBase(v.Base)
 		if err != nil {
 			return err
 		}
-		mt.holds = append(mt.holds, h)
-		if err := clone(h.dir, v.Base); err != nil {
-			return err
-		}
-	} else {
-		// Every layer carries an empty folder that can stand for an empty base,
-		// so that all of a view is on one file system (overlayfs would else give
-		// files and folders different device numbers).
-		if lowest == "" {
-			lowest = v.Layer
-		}
-		if lowest == "" {
-			return errors.New("a view of nothing: neither base nor layers")
-		}
-		empty, err := openDir(filepath.Join(lowest, "empty"))
-		if err != nil {
-			return fmt.Errorf("layer %s: %w", lowest, err)
-		}
-		err = clone(empty, lowest)
-		empty.Close()
-		if err != nil {
-			return err
-		}
+		b.mt.holds = append(b.mt.holds, h)
+		return b.clone(h.dir, "workspace "+filepath.Base(v.Base))
 	}
-
-	if v.Layer == "" && len(clones) == 1 {
-		// overlayfs wants two lower folders where there is no upper one; a base
-		// holds no whiteouts, so it can be seen as it is.
-		fd := clones[0]
-		clones = nil
-		mt.File = os.NewFile(uintptr(fd), "view")
-		return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
-			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	if len(b.mt.holds) == 0 {
+		return errors.New("a view of nothing: neither base nor layers")
 	}
-	fd, err := m.overlay(clones, v.Layer != "")
+	h := b.mt.holds[len(b.mt.holds)-1]
+	empty, err := openDirAt(h.dir, "empty")
 	if err != nil {
-		return fmt.Errorf("mounting a view of %d layers: %w", len(v.Lowers), err)
+		return fmt.Errorf("layer %s: %w", h.path, err)
 	}
-	mt.File = os.NewFile(uintptr(fd), "view")
+	defer empty.Close()
+	return b.clone(empty, "layer "+h.path)
+}
+
+func (b *builder) clone(dir *os.File, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if b.dev != 0 && st.Dev != b.dev {
+		return fmt.Errorf("%s is on another file system than the layers above it", name)
+	}
+	b.dev = st.Dev
+	fd, err := cloneMount(dir, b.users)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	b.clones = append(b.clones, fd)
 	return nil
 }
 

@@ -102,6 +102,9 @@ func TestMountedViewBelongsToItsSlot(t *testing.T) {
 			t.Errorf("mountinfo lacks %s: %s", want, out)
 		}
 	}
+	if strings.Contains(out, "userxattr") || strings.Contains(out, "metacopy=on") {
+		t.Errorf("mountinfo: %s", out)
+	}
 	var st unix.Stat_t
 	if err := unix.Lstat(filepath.Join(l, "upper/d2/n"), &st); err != nil || st.Uid != Canonical {
 		t.Errorf("on disk: uid %d, %v; want %d", st.Uid, err, Canonical)
