@@ -102,6 +102,7 @@ func (p *Pane) Show(text string) {
 
 // Write writes each newest text to w, until ctx ends or w fails.
 func (p *Pane) Write(ctx context.Context, w io.Writer) error {
+	written := ""
 	for {
 		select {
 		case <-p.news:
@@ -111,8 +112,12 @@ func (p *Pane) Write(ctx context.Context, w io.Writer) error {
 		p.mu.Lock()
 		text := p.text
 		p.mu.Unlock()
+		if text == written { // shown between the token and the look
+			continue
+		}
 		if _, err := io.WriteString(w, text); err != nil {
 			return err
 		}
+		written = text
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ import (
 type Index struct {
 	dir     string
 	modules map[string]*module // by name, with underscores
-	aliases map[string][]alias // by what stands before the colon: pci, usb, virtio …
+	aliases map[string][]alias // by what stands before the colon: pci, usb, virtio …; "" for patterns with a * even there, such as acpi*:
 }
 
 type module struct {
@@ -124,9 +125,11 @@ func (x *Index) softdep(line string) {
 func (x *Index) For(modalias string) []string {
 	bus, _, _ := strings.Cut(modalias, ":")
 	var names []string
-	for _, a := range x.aliases[bus] {
-		if match(a.pattern, modalias) {
-			names = append(names, a.module)
+	for _, key := range []string{bus, ""} {
+		for _, a := range x.aliases[key] {
+			if match(a.pattern, modalias) && !slices.Contains(names, a.module) {
+				names = append(names, a.module)
+			}
 		}
 	}
 	return names

@@ -38,6 +38,8 @@ type Loader struct {
 
 	mu    sync.Mutex      // guards what follows, and done of every module
 	known map[string]bool // modaliases that were looked up
+	later bool            // whether what is not urgent waits in held
+	held  []string        // modaliases
 	busy  int             // loads under way
 	last  time.Time       // when one last began or ended
 }
@@ -139,12 +141,36 @@ func (l *Loader) start(m *module, above []string) error {
 	return nil
 }
 
+// Hold puts off what is not urgent (sound, sensors, screens) until Release:
+// drivers start on all processors, and the box has better uses for them while it
+// starts.
+func (l *Loader) Hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.later = true
+}
+
+// Release loads what was put off.
+func (l *Loader) Release() {
+	l.mu.Lock()
+	held := l.held
+	l.held, l.later = nil, false
+	l.mu.Unlock()
+	for _, a := range held {
+		l.Want(a)
+	}
+}
+
 // Want loads what takes a device of this modalias, in the background. A driver
 // that finds its device missing or unfit (ENODEV) is no news.
 func (l *Loader) Want(modalias string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known[modalias] {
+		return
+	}
+	if l.later && !urgent(modalias) {
+		l.held = append(l.held, modalias)
 		return
 	}
 	l.known[modalias] = true
@@ -176,37 +202,43 @@ func (l *Loader) Hear(e uevent.Event) {
 	}
 }
 
-// Coldplug looks at all devices that are there, network ports first: DHCP takes
-// its time, and can take it while the rest loads. Input devices have an alias
-// but no bus.
+// Coldplug looks at all devices that are there. Input devices have an alias but
+// no bus.
 func (l *Loader) Coldplug(sys string) {
-	var aliases []string
 	for _, glob := range []string{"bus/*/devices/*/modalias", "class/input/*/modalias"} {
 		files, _ := filepath.Glob(filepath.Join(sys, glob))
 		for _, f := range files {
-			if b, err := os.ReadFile(f); err == nil {
-				aliases = append(aliases, strings.TrimSpace(string(b)))
+			if b, err := os.ReadFile(f); err == nil && len(b) > 1 {
+				l.Want(strings.TrimSpace(string(b)))
 			}
 		}
 	}
-	slices.SortStableFunc(aliases, func(a, b string) int { return rank(a) - rank(b) })
-	for _, a := range aliases {
-		if a != "" {
-			l.Want(a)
-		}
-	}
 }
 
-// rank puts network ports (PCI class 02, virtio device 1) before all else.
-func rank(modalias string) int {
-	if strings.HasPrefix(modalias, "pci:") && strings.Contains(modalias, "bc02") || strings.HasPrefix(modalias, "virtio:d00000001v") {
-		return 0
+// urgent are network ports (PCI class 02), disks (01), what disks and ports
+// hang on by USB, and all of virtio but its screens.
+func urgent(modalias string) bool {
+	bus, _, _ := strings.Cut(modalias, ":")
+	switch bus {
+	case "pci":
+		for _, class := range []string{"bc01", "bc02", "bc08sc05", "bc0Csc03"} {
+			if strings.Contains(modalias, class) {
+				return true
+			}
+		}
+		return strings.HasPrefix(modalias, "pci:v00001AF4") && !strings.Contains(modalias, "bc03")
+	case "virtio":
+		return !strings.HasPrefix(modalias, "virtio:d00000010v")
+	case "scsi", "mmc", "sdio", "usb", "nvme", "ata":
+		return true
 	}
-	return 1
+	return false
 }
 
 // Settle waits until nothing has been loading for the time quiet, or ctx ends.
+// What was put off is loaded first.
 func (l *Loader) Settle(ctx context.Context, quiet time.Duration) {
+	l.Release()
 	for {
 		l.mu.Lock()
 		wait := quiet

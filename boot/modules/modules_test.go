@@ -182,8 +182,47 @@ func TestColdplugAndSettle(t *testing.T) {
 	})
 }
 
-func TestNetworkFirst(t *testing.T) {
-	if rank("pci:v00008086d0000100Esv00001AF4sd00001100bc02sc00i00") >= rank("pci:v00001234d00001111sv00001AF4sd00001100bc03sc00i00") {
-		t.Error("a network card does not come before a graphics card")
+// What a box needs to start is loaded at once, the rest when it is released.
+func TestHold(t *testing.T) {
+	for alias, want := range map[string]bool{
+		"pci:v00008086d0000100Esv00001AF4sd00001100bc02sc00i00": true,  // network card
+		"pci:v00001B36d00000010sv00001AF4sd00001100bc01sc08i02": true,  // NVMe
+		"pci:v00001B36d0000000Dsv00001AF4sd00001100bc0Csc03i30": true,  // USB host
+		"pci:v00001AF4d00001000sv00001AF4sd00000001bc02sc00i00": true,  // virtio
+		"virtio:d00000001v00001AF4":                             true,  // its network
+		"virtio:d00000010v00001AF4":                             false, // its screen
+		"pci:v00001234d00001111sv00001AF4sd00001100bc03sc00i00": false, // screen
+		"pci:v00008086d00007113sv00001AF4sd00001100bc06sc80i00": false, // bridge
+		"acpi:LNXPWRBN:": false,
+	} {
+		if got := urgent(alias); got != want {
+			t.Errorf("urgent(%s) = %v", alias, got)
+		}
+	}
+	l, loaded := loader(t, nil)
+	l.Hold()
+	l.Want("fs-xfs")
+	l.Want("virtio:d00000001v00001AF4")
+	l.mu.Lock()
+	held := slices.Clone(l.held)
+	l.mu.Unlock()
+	if strings.Join(held, " ") != "fs-xfs" {
+		t.Errorf("held %v, want fs-xfs alone", held)
+	}
+	l.Settle(t.Context(), 10*time.Millisecond)
+	got := loaded()
+	slices.Sort(got)
+	if want := "crc_x failover net_failover virtio_net xfs"; strings.Join(got, " ") != want {
+		t.Errorf("after the release: %v, want %s", got, want)
+	}
+}
+
+// ACPI's and DMI's patterns have a star before the colon.
+func TestStarBeforeTheColon(t *testing.T) {
+	x := &Index{modules: map[string]*module{}, aliases: map[string][]alias{}}
+	x.alias("alias acpi*:LNXPWRBN:* button")
+	x.alias("alias acpi*:PNP0C0C:* button")
+	if got := x.For("acpi:LNXPWRBN:"); strings.Join(got, " ") != "button" {
+		t.Errorf("the power button asks for %v", got)
 	}
 }

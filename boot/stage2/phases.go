@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ func (b *Box) readRelease(context.Context) error {
 		b.release.Version = b.words[layout.CmdVersion]
 	}
 	slot := readLine(filepath.Join(runDir, "slot"))
+	stage1, _ := strconv.ParseInt(readLine(filepath.Join(runDir, "stage1")), 10, 64)
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	b.facts = facts.New(filepath.Join(runDir, "boot.json"), facts.Facts{
@@ -66,7 +68,7 @@ func (b *Box) readRelease(context.Context) error {
 		Previous: "none",
 		Clock:    facts.Clock{Source: "rtc"},
 		Data:     facts.Data{State: "missing"},
-		Stages:   facts.Stages{Stage2: b.since()},
+		Stages:   facts.Stages{Stage1: stage1, Stage2: b.since()},
 	})
 	b.screen.Update(func(s *screen.Status) { s.Version, s.Slot = b.version(), slot })
 	if _, err := os.Stat(filepath.Join(layout.TasksRoot, "usr")); err != nil {
@@ -151,6 +153,7 @@ func (b *Box) drivers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.loader.Hold()
 	b.guard(ctx, "loading drivers", func(context.Context) { b.loader.Coldplug("/sys") })
 	return nil
 }

@@ -13,8 +13,9 @@ const (
 	askSoon  = time.Second      // until boxd has answered once, and when it stopped to
 	askLater = 5 * time.Second  // while all is well
 	silence  = 20 * time.Second // boxd may be silent for so long before people are told
-	patience = time.Minute      // and for so long before the watchdog is
-	firstRun = 5 * time.Minute  // to the first answer: a long log is read at the start
+	starting = time.Minute      // and after its start, before its first answer: a long log is read then
+	patience = time.Minute      // silence after which the watchdog is no longer fed
+	firstRun = 5 * time.Minute  // the same before the first answer
 	pairing  = time.Hour        // how long links are shown unasked on a box that nobody is paired with
 	onEnter  = 5 * time.Minute  // and how long after a press of Enter
 )
@@ -89,25 +90,33 @@ func (b *Box) ask(ctx context.Context) bool {
 	if err == nil {
 		b.health.answered = now
 	}
-	silent := now.Sub(later(b.health.answered, b.health.began))
+	silent, limit := now.Sub(b.health.answered), silence
+	if first {
+		silent, limit = now.Sub(b.health.began), starting
+	}
 	b.mu.Unlock()
 	if err != nil {
-		if silent >= silence {
-			why := "boxd does not answer"
-			if st := b.services[0].State(); !st.Running && st.LastExit != "" {
-				why = fmt.Sprintf("boxd %s", st.LastExit)
-			}
-			b.because("boxd", sentence(fmt.Errorf("%s", why)))
+		st := b.services[0].State()
+		switch {
+		case !st.Running && st.LastExit != "":
+			b.because("boxd", fmt.Sprintf("The box's daemon, boxd, %s; it is started again.", st.LastExit))
+		case silent >= limit:
+			b.because("boxd", "The box's daemon, boxd, does not answer.")
+		}
+		if silent >= limit {
 			b.screen.Update(func(s *screen.Status) { s.State, s.Doing, s.Pair = screen.Degraded, "", "" })
 		}
 		return false
+	}
+	if first && b.loader != nil {
+		b.loader.Release()
 	}
 	if first {
 		b.log.Printf("boxd answers, %d ms after the kernel's start", b.since())
 	}
 	text := ""
 	if !h.OK {
-		text = "boxd is not well: " + h.Error + "."
+		text = "The box's daemon, boxd, is not well: " + h.Error + "."
 	}
 	b.because("boxd", text)
 	b.mu.Lock()

@@ -41,7 +41,7 @@ func main() {
 	}()
 	if inRAM() {
 		what = "looking for the system"
-		runStage1(r)
+		runStage1(r, start)
 		return
 	}
 	what = "running the box"
@@ -68,7 +68,7 @@ func inRAM() bool {
 }
 
 // runStage1 ends only when it failed: else this process is stage 2 by then.
-func runStage1(r *ring.Ring) {
+func runStage1(r *ring.Ring, start time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	// /dev/console is all there is before /dev is mounted.
@@ -77,6 +77,7 @@ func runStage1(r *ring.Ring) {
 	logger.Printf("stage 1")
 	s := &stage1.Stage1{
 		Log:   logger,
+		Start: start,
 		Lines: func() []string { return r.Last(lines) },
 		Say: func(text string) {
 			logger.Print(text)

@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,9 +38,11 @@ type Stage1 struct {
 	Log   *log.Logger
 	Lines func() []string // all that was logged, for stage 2
 	Say   func(string)    // tells people on the console what is waited for
+	Start time.Time       // of the kernel
 
 	words     release.Words
 	loader    *modules.Loader
+	began     int64         // milliseconds after the kernel's start
 	changed   chan struct{} // a block device came; room for one
 	mountable chan struct{} // closed when fileSystems are loaded
 	system    disk.Part
@@ -51,6 +54,7 @@ func (s *Stage1) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.changed = make(chan struct{}, 1)
+	s.began = time.Since(s.Start).Milliseconds()
 	return phase.Run(ctx, s.Log, []phase.Phase{
 		{Name: "kernel file systems", Run: s.mounts, Must: true},
 		{Name: "drivers", Run: s.drivers, Must: true},
@@ -197,11 +201,14 @@ func (s *Stage1) leave(context.Context) error {
 		return err
 	}
 	slot := s.system.Name[strings.LastIndexByte(s.system.Name, '-')+1:]
-	if err := os.WriteFile("/run/gurtos/slot", []byte(slot), 0o644); err != nil {
-		return err
-	}
-	if err := os.WriteFile("/run/gurtos/stage1.log", []byte(strings.Join(s.Lines(), "\n")), 0o600); err != nil {
-		return err
+	for name, text := range map[string]string{
+		"slot":       slot,
+		"stage1":     strconv.FormatInt(s.began, 10),
+		"stage1.log": strings.Join(s.Lines(), "\n"),
+	} {
+		if err := os.WriteFile(filepath.Join("/run/gurtos", name), []byte(text), 0o600); err != nil {
+			return err
+		}
 	}
 	log.SetOutput(s.Log.Writer()) // u-root's package speaks through the standard logger
 	log.SetFlags(0)
