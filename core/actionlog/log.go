@@ -41,7 +41,7 @@ type Options struct {
 	Reserve int64
 	// Low is how many free bytes make the disk full, 64 MiB when 0.
 	Low int64
-	// Upfront is how many bytes at the end are checked before Open returns, 64 MiB
+	// Upfront is how many bytes at the end are checked before Open returns, 16 MiB
 	// when 0. What is before them is checked while the log is in use.
 	Upfront int64
 
@@ -58,7 +58,7 @@ func (o Options) withDefaults(dir string) Options {
 	}
 	o.Reserve = cmp.Or(o.Reserve, 32<<20)
 	o.Low = cmp.Or(o.Low, 64<<20)
-	o.Upfront = cmp.Or(o.Upfront, 64<<20)
+	o.Upfront = cmp.Or(o.Upfront, 16<<20)
 	o.journal = cmp.Or(o.journal, journalSize)
 	return o
 }

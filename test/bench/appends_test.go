@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,6 +74,35 @@ func BenchmarkAppends(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkAppendsInTurn is one writer that goes from peer to peer, so that whatever
+// else the disk does falls on all alike: the median of each.
+func BenchmarkAppendsInTurn(b *testing.B) {
+	text := strings.Repeat("compiled package core/actionlog; ", 6)
+	open := make([]appender, len(appenders))
+	took := make([][]time.Duration, len(appenders))
+	for i, peer := range appenders {
+		a, err := peer.open(benchDir(b), 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer a.Close()
+		open[i] = a
+	}
+	for b.Loop() {
+		for i, a := range open {
+			start := time.Now()
+			if err := a.append(text); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = append(took[i], time.Since(start))
+		}
+	}
+	for i, peer := range appenders {
+		slices.Sort(took[i])
+		b.ReportMetric(float64(took[i][len(took[i])/2].Microseconds()), peer.name+"-µs")
 	}
 }
 
@@ -180,85 +211,74 @@ func (a *boltAppender) append(text string) error {
 
 func (a *boltAppender) Close() error { return a.db.Close() }
 
-// bigLog is a log of a million events, made once.
-var bigLog = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp(".", ".bench-million-")
-	if err != nil {
-		return "", err
+const million = 1_000_000
+
+// BenchmarkMillion is what a log of a million events costs: to start with, to keep
+// open, to read at its end and whole, and to verify.
+func BenchmarkMillion(b *testing.B) {
+	dir := benchDir(b)
+	if err := fillLog(dir, million); err != nil {
+		b.Fatal(err)
 	}
+	b.Run("start", func(b *testing.B) { benchStart(b, dir, func() {}) })
+	b.Run("start/no-index", func(b *testing.B) {
+		benchStart(b, dir, func() { os.Remove(filepath.Join(dir, "log.index")) })
+	})
+	b.Run("read/last-10", func(b *testing.B) { benchRead(b, dir, 10) })
+	b.Run("read/all", func(b *testing.B) { benchRead(b, dir, million) })
+	b.Run("verify", func(b *testing.B) {
+		for b.Loop() {
+			if r, err := actionlog.Verify(dir); err != nil || !r.OK() {
+				b.Fatalf("%s %v", r, err)
+			}
+		}
+	})
+}
+
+// fillLog makes a log of n events, a thousand at once.
+func fillLog(dir string, n int) error {
 	l, err := actionlog.Open(dir, actionlog.Options{})
 	if err != nil {
-		return dir, err
+		return err
 	}
 	evs := make([]actionlog.Event, 1000)
-	for range million / len(evs) {
+	for range n / len(evs) {
 		for i := range evs {
 			evs[i] = bigStep(strings.Repeat("step ", 20))
 		}
 		if _, err := l.Append(context.Background(), evs...); err != nil {
-			return dir, err
+			return errors.Join(err, l.Close())
 		}
 	}
-	return dir, l.Close()
-})
-
-const million = 1_000_000
-
-// millionLog is the log of a million events.
-func millionLog(b *testing.B) string {
-	b.Helper()
-	dir, err := bigLog()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return dir
+	return l.Close()
 }
 
-// BenchmarkStart is how long a log of a million events takes to open, and how much
-// memory that keeps.
-func BenchmarkStart(b *testing.B) {
-	dir := millionLog(b)
-	for _, c := range []struct {
-		name    string
-		prepare func()
-	}{
-		{"as it was closed", func() {}},
-		{"without its index", func() { os.Remove(filepath.Join(dir, "log.index")) }},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			var before, after runtime.MemStats
-			for b.Loop() {
-				b.StopTimer()
-				c.prepare()
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				b.StartTimer()
-				l, err := actionlog.Open(dir, actionlog.Options{})
-				b.StopTimer()
-				if err != nil {
-					b.Fatal(err)
-				}
-				runtime.GC()
-				runtime.ReadMemStats(&after)
-				b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/1024, "KB-kept")
-				b.ReportMetric(float64(maxRSS())/1024, "MB-rss")
-				if err := l.Close(); err != nil {
-					b.Fatal(err)
-				}
-				b.StartTimer()
-			}
-		})
+func benchStart(b *testing.B, dir string, prepare func()) {
+	var before, after runtime.MemStats
+	for b.Loop() {
+		b.StopTimer()
+		prepare()
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		b.StartTimer()
+		l, err := actionlog.Open(dir, actionlog.Options{})
+		b.StopTimer()
+		if err != nil {
+			b.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/1024, "KB-kept")
+		if err := l.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
 	}
+	b.ReportMetric(float64(maxRSS())/1024, "MB-rss")
 }
 
-// BenchmarkReadNearEnd is the last ten of a million events; BenchmarkReadAll all of
-// them.
-func BenchmarkReadNearEnd(b *testing.B) { benchRead(b, 10) }
-
-func BenchmarkReadAll(b *testing.B) { benchRead(b, million) }
-
-func benchRead(b *testing.B, want int) {
-	l, err := actionlog.Open(millionLog(b), actionlog.Options{})
+func benchRead(b *testing.B, dir string, want int) {
+	l, err := actionlog.Open(dir, actionlog.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -275,17 +295,6 @@ func benchRead(b *testing.B, want int) {
 		}
 	}
 	b.ReportMetric(float64(maxRSS())/1024, "MB-rss")
-}
-
-// BenchmarkVerify is `box log verify` on a million events.
-func BenchmarkVerify(b *testing.B) {
-	dir := millionLog(b)
-	for b.Loop() {
-		r, err := actionlog.Verify(dir)
-		if err != nil || !r.OK() {
-			b.Fatalf("%s %v", r, err)
-		}
-	}
 }
 
 // maxRSS is the most memory that the process had, in KB.
