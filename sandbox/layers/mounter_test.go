@@ -46,9 +46,11 @@ func inside(t testing.TB, mt *Mount, slot int, script string) (string, error) {
 	var out []byte
 	var err error
 	done := make(chan struct{})
+	tid := 0
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // its namespace and working folder are spoilt: let it die
+		tid = unix.Gettid()
 		if err = unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			return
 		}
@@ -64,6 +66,7 @@ func inside(t testing.TB, mt *Mount, slot int, script string) (string, error) {
 		out, err = c.CombinedOutput()
 	}()
 	<-done
+	threadEnds(tid)
 	return string(out), err
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,9 +19,11 @@ func onThread(t testing.TB, mt *Mount, slot int, f func()) {
 	t.Helper()
 	var err error
 	done := make(chan struct{})
+	tid := 0
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
+		tid = unix.Gettid()
 		if err = unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			return
 		}
@@ -47,8 +50,21 @@ func onThread(t testing.TB, mt *Mount, slot int, f func()) {
 		f()
 	}()
 	<-done
+	threadEnds(tid)
 	if err != nil {
 		t.Fatal("entering the view: ", err)
+	}
+}
+
+// threadEnds waits until a thread is gone, and with it its namespace and what is
+// mounted there. The kernel tells nobody of it.
+func threadEnds(tid int) {
+	deadline := time.Now().Add(10 * time.Second)
+	for time.Now().Before(deadline) {
+		if err := unix.Access(fmt.Sprintf("/proc/self/task/%d", tid), 0); err != nil {
+			return
+		}
+		runtime.Gosched()
 	}
 }
 
