@@ -91,7 +91,7 @@ func newBox(t testing.TB, o boxOptions) *box {
 func (b *box) start() {
 	b.t.Helper()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	if testing.Verbose() {
+	if os.Getenv("BROKER_TEST_LOG") != "" {
 		quiet = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	var err error
