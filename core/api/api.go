@@ -70,13 +70,14 @@ type Options struct {
 
 	Version      string
 	Edition      string
-	Slot         string   // system slot that runs, "" elsewhere than on a box
-	Weaker       []string // sentences about what this machine can't hold
-	Home         string   // BOX_HOME, whose disk is shown
-	Port         int      // on loopback
-	LANPort      int      // on the uplinks, 0 for none
-	KioskUID     int      // user of the box's screen, 0 for none
-	RootIsScreen bool     // root's loopback connections count as the screen: not on a box
+	Slot         string      // system slot that runs, "" elsewhere than on a box
+	Weaker       []string    // sentences about what this machine can't hold
+	Home         string      // BOX_HOME, whose disk is shown
+	Synced       func() bool // whether a time server was heard, besides what the kernel says; nil for never
+	Port         int         // on loopback
+	LANPort      int         // on the uplinks, 0 for none
+	KioskUID     int         // user of the box's screen, 0 for none
+	RootIsScreen bool        // root's loopback connections count as the screen: not on a box
 }
 
 // Limits of connections. A header must come within headerTime, a body or an

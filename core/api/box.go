@@ -99,6 +99,7 @@ func (s *Server) box(c *call) error {
 	if _, err := unix.Adjtimex(&tx); err == nil {
 		b.TimeSynced = tx.Status&unix.STA_UNSYNC == 0
 	}
+	b.TimeSynced = b.TimeSynced || s.opt.Synced != nil && s.opt.Synced()
 	return c.json(http.StatusOK, b)
 }
 

@@ -129,6 +129,9 @@ func (s *Server) identify(r *http.Request, from origin) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
+	if given && strings.HasPrefix(token, "w") {
+		return caller{}, &Error{Status: http.StatusUnauthorized, Sentence: "this window has expired: close it and open the app again"}
+	}
 	if given {
 		d, gone, err := s.opt.Devices.Check(token)
 		if errors.Is(err, device.ErrToken) {

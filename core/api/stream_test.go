@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -133,11 +132,29 @@ func TestEventsOfADevice(t *testing.T) {
 	}
 }
 
+// One event reaches 200 followers, each once.
+func TestManyFollowers(t *testing.T) {
+	b := newBox(t)
+	head, _ := b.log.Head()
+	followers := make([]*stream, 200)
+	for i := range followers {
+		followers[i] = b.stream(owner, fmt.Sprintf("?after=%d", head), nil)
+	}
+	b.put("x", "y")
+	for i, s := range followers {
+		for want := head + 1; want <= head+3; want++ {
+			if ev := s.next(); ev.Seq != want {
+				t.Fatalf("follower %d got line %d, not %d", i, ev.Seq, want)
+			}
+		}
+	}
+}
+
 // A stream on which nothing happens says every 15 seconds that it is there.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFeed()
-		w := &beats{ResponseRecorder: httptest.NewRecorder()}
+		w := &beats{}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -148,7 +165,7 @@ func TestHeartbeat(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			time.Sleep(heartbeat)
 			synctest.Wait()
-			if got := strings.Count(w.Body.String(), ": still here"); got != n {
+			if got := strings.Count(w.String(), ": still here"); got != n {
 				t.Fatalf("%d comments after %v", got, time.Duration(n)*heartbeat)
 			}
 		}
@@ -156,15 +173,20 @@ func TestHeartbeat(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if !strings.HasSuffix(w.Body.String(), "id: 7\ndata: {\"seq\":7}\n\n") {
-			t.Errorf("%q", w.Body.String())
+		if !strings.HasSuffix(w.String(), "id: 7\ndata: {\"seq\":7}\n\n") {
+			t.Errorf("%q", w.String())
 		}
 		cancel()
 		<-done
 	})
 }
 
-type beats struct{ *httptest.ResponseRecorder }
+// beats is a ResponseWriter to look into while it is written to.
+type beats struct{ lockedBuffer }
+
+func (*beats) Header() http.Header { return http.Header{} }
+func (*beats) WriteHeader(int)     {}
+func (*beats) Flush()              {}
 
 // A client that does not read holds the log's reader up once its room is full,
 // and nobody else; nothing piles up in memory.

@@ -142,14 +142,15 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	b.broker = broker.New(broker.Options{
 		Tasks: b.tasks, Tools: tools, Vault: keys, Canary: canary, Wait: c.ApprovalWait, Slog: b.log.With("part", "broker"),
 	})
-	facts, err := b.readBoot()
+	facts, raw, err := readBoot()
 	if err != nil {
 		return nil, err
 	}
+	b.boot = raw
 	b.api = api.New(api.Options{
 		Tasks: b.tasks, Events: b.events, Settings: chosen, Devices: devices, Vault: keys, Workspaces: spaces,
 		Broken: b.events.Err, Log: b.log,
-		Version: config.Version, Edition: config.Edition, Slot: facts.Slot, Weaker: b.host.Weaker(), Home: c.Home,
+		Version: config.Version, Edition: config.Edition, Slot: facts.Slot, Synced: synced, Weaker: b.host.Weaker(), Home: c.Home,
 		Port: c.Port, LANPort: c.LANPlain, KioskUID: kiosk(c), RootIsScreen: !c.OnBox,
 	})
 	return b, b.listen()
@@ -309,23 +310,31 @@ func (s toolSet) Title(app string) string              { return app }
 
 // bootFacts is what boxd itself reads of what init tells it.
 type bootFacts struct {
-	Slot string `json:"slot"`
+	Slot  string `json:"slot"`
+	Clock struct {
+		Synced bool `json:"synced"`
+	} `json:"clock"`
 }
 
-func (b *Box) readBoot() (bootFacts, error) {
-	var f bootFacts
-	raw, err := os.ReadFile(config.BootFile)
+// synced says whether init held the clock to a time server meanwhile.
+func synced() bool {
+	f, _, err := readBoot()
+	return err == nil && f.Clock.Synced
+}
+
+// readBoot gives them, and the file as it stands; nothing where there is no init.
+func readBoot() (f bootFacts, raw json.RawMessage, err error) {
+	raw, err = os.ReadFile(config.BootFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f, nil
+		return f, nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &f)
 	}
 	if err != nil {
-		return f, fmt.Errorf("reading what init tells of the boot: %w", err)
+		return f, nil, fmt.Errorf("reading what init tells of the boot: %w", err)
 	}
-	if err := json.Unmarshal(raw, &f); err != nil {
-		return f, fmt.Errorf("reading what init tells of the boot: %w", err)
-	}
-	b.boot = raw
-	return f, nil
+	return f, raw, nil
 }
 
 func (b *Box) startFacts() map[string]any {
