@@ -224,6 +224,27 @@ func TestParallelTasksBothShow(t *testing.T) {
 	}
 }
 
+// TestWhiteoutsAreNotListed: a folder that one layer alone has, since the one it
+// was changed over is undone, shows no whiteouts to those who list it.
+func TestWhiteoutsAreNotListed(t *testing.T) {
+	m := newMounter(t)
+	dir := t.TempDir()
+	base := ownedBase(t, dir, `echo b > b`)
+	a := runTask(t, m, base, nil, dir+"/a", `mkdir d; echo 1 > d/gone; echo 2 > d/stays`)
+	b := runTask(t, m, base, []string{a.Layer}, dir+"/b", `rm d/gone; echo n > d/new`)
+	if err := Drop(a.Layer); err != nil {
+		t.Fatal(err)
+	}
+	mt, err := m.Mount(View{Base: base, Lowers: []string{b.Layer}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mt.Close()
+	if out, err := inside(t, mt, 3, `ls d`); err != nil || out != "new\n" {
+		t.Errorf("the folder shows %q, %v", out, err)
+	}
+}
+
 func TestLiveChangesEqualSealedOnes(t *testing.T) {
 	m := newMounter(t)
 	dir := t.TempDir()
