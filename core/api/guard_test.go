@@ -125,7 +125,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %d %s", c.name, got.status, got.body)
 		}
 	}
-	got := b.do(req{as: none, method: "GET", path: "/api/box?access_token=wrong"})
+	got := b.do(req{as: none, method: "GET", path: "/api/box?access_token=dwrong"})
 	if !strings.Contains(got.body, "pair the device again") {
 		t.Errorf("%s", got.body)
 	}
@@ -195,5 +195,29 @@ func TestWhoseConnection(t *testing.T) {
 	}
 	if got := curl(65534); got != "200" {
 		t.Errorf("the kiosk's user: %s", got)
+	}
+}
+
+// What knowing the screen costs each loopback connection.
+func BenchmarkLookUp(b *testing.B) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer theirs.Close()
+	ours, err := l.Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ours.Close()
+	for b.Loop() {
+		if _, err := lookUp(ours, func(uint32) bool { return false }); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
