@@ -55,13 +55,14 @@ type Machine struct {
 	Args     []string
 }
 
-// Disk is a virtio disk. Flushes of the guest, and only those, reach it: the
+// Disk is a disk, virtio unless Bus says otherwise. Flushes of the guest, and only those, reach it: the
 // disk tells the guest of a write cache, and QEMU adds nothing of its own.
 type Disk struct {
 	File     string // raw image
 	NBD      string // or Unix socket of a server
 	Serial   string // as the guest sees it, at most 20 characters
 	ReadOnly bool
+	Bus      string // "" or "virtio", "nvme"
 }
 
 // Forward relays a port of 127.0.0.1 to one of the guest.
@@ -295,6 +296,9 @@ func (d Disk) args(i int) []string {
 		panic(err) // strings and bools
 	}
 	dev := fmt.Sprintf("virtio-blk-pci,drive=%s,write-cache=on,werror=report,rerror=report", node)
+	if d.Bus == "nvme" { // it has a write cache by itself
+		dev = "nvme,drive=" + node
+	}
 	if i == 0 {
 		dev += ",bootindex=1"
 	}

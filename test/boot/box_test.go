@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,8 @@ func TestBox(t *testing.T) {
 		effects(t, b.API.With(t), "cuts", b.API.With(t).Task(id))
 		t.Logf("%d moments were taken", len(moments))
 	})
-	full := t.Run("full disk", func(t *testing.T) { fill(t, b) })
+	var filler, waits task.Task
+	t.Run("full disk", func(t *testing.T) { filler, waits = fill(t, b) })
 
 	t.Run("power button", func(t *testing.T) {
 		b.PowerButton()
@@ -45,7 +47,7 @@ func TestBox(t *testing.T) {
 		}
 		box.CheckClean(t, b.Data)
 	})
-	if t.Failed() || !full {
+	if t.Failed() {
 		return
 	}
 	n := 2
@@ -53,39 +55,45 @@ func TestBox(t *testing.T) {
 		n = 10
 	}
 	cuts(t, choose(r, moments, n), b.Token, "cuts", id)
-	t.Run("damaged tail on a full disk", func(t *testing.T) { damagedTail(t, b.Data.Clone(), b.Token) })
+	t.Run("damaged tail on a full disk", func(t *testing.T) { fullAndDamaged(t, b.Data.Clone(), b.Token, filler.ID, waits.ID) })
 	if long() && !t.Failed() {
 		t.Attr("reliability", "10 honest power cuts at different moments of a 20-line task: every answered event in the log, the task done, each line's effect there")
 	}
 }
 
-// fill takes all the room that the data disk has, by a task.
-func fill(t *testing.T, b *box.Box) {
+// fill takes all the room that the data disk has, by a task. The box stops its
+// agents then, takes what the owner does, and says why. The task that waits is
+// given back.
+func fill(t *testing.T, b *box.Box) (filler, waits task.Task) {
 	api := b.API.With(t)
-	made := api.New("home", "fills the disk",
-		`try for s in 1G 100M 10M 1M 100k 4k; do while fallocate -l $s fill-$((n=n+1)) 2>/dev/null; do :; done; done; rm -f fill-$n; df . | tail -1`,
-		`try head -c 1000000 /dev/zero | tr '\0' x > more.bin`,
+	filler = api.New("home", "fills the disk",
+		`try for s in 1G 100M 10M 1M 100k 4k; do while fallocate -l $s fill-$((n=n+1)) 2>/dev/null; do :; done; done; rm -f fill-$n`,
+		`sleep 10m`,
 	)
-	got := api.End(made.ID, 5*time.Minute)
-	if got.State != task.Done && got.State != task.Failed {
-		t.Errorf("the task that fills the disk is %s: %s", got.State, got.Error)
-	}
-	t.Logf("the task that filled the disk is %s %s", got.State, got.Error)
-	events := api.CheckChain()
-	// The box works on: what needs little room goes well, and it says what is wrong.
-	var made2 task.Task
-	api.Do("POST", "/api/tasks", map[string]any{"title": "on a full disk", "prompt": "step x", "workspace": "home", "worker": "fake"}, &made2)
-	if end := api.End(made2.ID, 3*time.Minute); end.State != task.Done && end.Error == "" {
-		t.Errorf("a task on the full disk is %s without a reason", end.State)
+	api.Until(3*time.Minute, "all agents paused on a full disk", paused)
+	waits = api.New("home", "waits for room", "write room.txt there is room")
+	if got := api.Task(waits.ID); got.State != task.Queued {
+		t.Errorf("a task that is made on a full disk is %s", got.State)
 	}
 	b.Wait(`reason\s+The data disk is (nearly )?full`)
-	if now := api.CheckChain(); len(now) <= len(events) {
-		t.Error("the log takes no more events")
-	}
+	api.CheckChain()
+	return filler, waits
 }
 
-// damagedTail breaks the end of the log as a worn-out disk does, and boots.
-func damagedTail(t *testing.T, d *nbd.Disk, token string) {
+func paused(ctx context.Context, api *box.API) (bool, error) {
+	var health struct{ Paused bool }
+	err := api.Try(ctx, "GET", "/api/health", nil, &health)
+	return health.Paused, err
+}
+
+func running(ctx context.Context, api *box.API) (bool, error) {
+	is, err := paused(ctx, api)
+	return !is, err
+}
+
+// fullAndDamaged breaks the end of the log as a worn-out disk does, and boots
+// with that disk, which is full, and with one that isn't the box's.
+func fullAndDamaged(t *testing.T, d *nbd.Disk, token, filler, waits string) {
 	foreign := nbd.New(1 << 30)
 	if err := foreign.Write([]byte(strings.Repeat("not yours ", 4096)[:4096]), 0, true); err != nil {
 		t.Fatal(err)
@@ -107,6 +115,15 @@ func damagedTail(t *testing.T, d *nbd.Disk, token string) {
 		t.Errorf("no event from line %d on tells of the damaged tail: %v", at+1, now[at:])
 	}
 	b.Wait(`reason\s+The data disk .*full`)
+	if got := b.Task(waits); got.State != task.Queued {
+		t.Errorf("on the full disk the task that waits for room is %s", got.State)
+	}
+	// Room again, and the box goes on by itself.
+	b.Do("POST", "/api/tasks/"+filler+"/stop", nil, nil)
+	b.Until(3*time.Minute, "agents running again", running)
+	if got := b.End(waits, 3*time.Minute); got.State != task.Done {
+		t.Errorf("with room again the task is %s: %s", got.State, got.Error)
+	}
 	if foreign.Sum() != hash {
 		t.Error("the box wrote to a disk that isn't its own")
 	}

@@ -135,6 +135,26 @@ func (a *API) Refused(code int, words, method, path string, in any) {
 	}
 }
 
+// Until asks until the answer is yes.
+func (a *API) Until(limit time.Duration, what string, ask func(context.Context, *API) (bool, error)) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), limit)
+	defer cancel()
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		yes, err := ask(ctx, a)
+		if err == nil && yes {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			a.t.Fatalf("%s did not come within %v (at last: %v)", what, limit, err)
+		}
+	}
+}
+
 // Get reads JSON.
 func (a *API) Get(path string, out any) {
 	a.t.Helper()

@@ -38,11 +38,11 @@ const (
 
 // Server serves one Disk on one Unix socket.
 type Server struct {
-	disk   *Disk
 	listen net.Listener
 	done   sync.WaitGroup
 
-	mu     sync.Mutex // guards conns and closed
+	mu     sync.Mutex // guards all below
+	disk   *Disk
 	conns  map[net.Conn]bool
 	closed bool
 }
@@ -59,9 +59,27 @@ func Serve(d *Disk, socket string) (*Server, error) {
 	return s, nil
 }
 
-// Disk is the disk that is served, Socket where.
-func (s *Server) Disk() *Disk    { return s.disk }
+// Socket is where it listens.
 func (s *Server) Socket() string { return s.listen.Addr().String() }
+
+// Disk is the disk that is served.
+func (s *Server) Disk() *Disk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disk
+}
+
+// Swap serves another disk of the same size from now on, to those who are
+// connected too. It is for disks that a guest has not looked at yet.
+func (s *Server) Swap(d *Disk) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.size != s.disk.size {
+		return fmt.Errorf("a disk of %d bytes can't take the place of one of %d", d.size, s.disk.size)
+	}
+	s.disk = d
+	return nil
+}
 
 // Close disconnects everybody. It flushes nothing.
 func (s *Server) Close() {
@@ -78,9 +96,10 @@ func (s *Server) Close() {
 // Cut ends the power: no request gets through after it, everybody is
 // disconnected, and the disk as the cut leaves it is given back.
 func (s *Server) Cut(seed uint64) (*Disk, Loss) {
-	s.disk.PowerOff()
+	d := s.Disk()
+	d.PowerOff()
 	s.Close()
-	return s.disk.Cut(seed)
+	return d.Cut(seed)
 }
 
 func (s *Server) accept() {
@@ -96,7 +115,7 @@ func (s *Server) accept() {
 		s.conns[c] = true
 		s.mu.Unlock()
 		s.done.Go(func() {
-			p := &peer{disk: s.disk, r: bufio.NewReaderSize(c, 64<<10), w: bufio.NewWriterSize(c, 64<<10)}
+			p := &peer{server: s, r: bufio.NewReaderSize(c, 64<<10), w: bufio.NewWriterSize(c, 64<<10)}
 			if p.negotiate() == nil {
 				p.transmit()
 			}
@@ -110,10 +129,10 @@ func (s *Server) accept() {
 
 // peer is one connection.
 type peer struct {
-	disk *Disk
-	r    *bufio.Reader
-	w    *bufio.Writer
-	buf  []byte
+	server *Server
+	r      *bufio.Reader
+	w      *bufio.Writer
+	buf    []byte
 }
 
 var errEnd = errors.New("the client ended the negotiation")
@@ -125,9 +144,10 @@ func (p *peer) put(fields ...any) {
 }
 
 func (p *peer) flags() uint16 {
-	p.disk.mu.Lock()
-	defer p.disk.mu.Unlock()
-	if p.disk.readOnly {
+	d := p.server.Disk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.readOnly {
 		return transFlags | transReadOnly
 	}
 	return transFlags
@@ -180,7 +200,7 @@ func (p *peer) option(opt uint32, body []byte, noZeroes bool) (ready bool, err e
 	}
 	switch opt {
 	case optExportName:
-		p.put(uint64(p.disk.size), p.flags())
+		p.put(uint64(p.server.Disk().size), p.flags())
 		if !noZeroes {
 			p.put([124]byte{})
 		}
@@ -190,7 +210,7 @@ func (p *peer) option(opt uint32, body []byte, noZeroes bool) (ready bool, err e
 			answer(repInvalid)
 			return false, nil
 		}
-		answer(repInfo, uint16(infoExport), uint64(p.disk.size), p.flags())
+		answer(repInfo, uint16(infoExport), uint64(p.server.Disk().size), p.flags())
 		answer(repInfo, uint16(infoBlockSize), uint32(Sector), uint32(pageSize), uint32(maxRequest))
 		answer(repAck)
 		return opt == optGo, nil
@@ -247,23 +267,24 @@ func (p *peer) serve(q request) (data []byte, code uint32, err error) {
 	if len(p.buf) < int(q.Len) && (q.Cmd == cmdRead || q.Cmd == cmdWrite) {
 		p.buf = make([]byte, q.Len)
 	}
+	disk := p.server.Disk()
 	off, fua := int64(q.Off), q.Flags&cmdFUA != 0
 	var did error
 	switch q.Cmd {
 	case cmdRead:
 		data = p.buf[:q.Len]
-		if _, did = p.disk.ReadAt(data, off); did != nil {
+		if _, did = disk.ReadAt(data, off); did != nil {
 			data = nil
 		}
 	case cmdWrite:
 		if _, err := io.ReadFull(p.r, p.buf[:q.Len]); err != nil {
 			return nil, 0, err
 		}
-		did = p.disk.Write(p.buf[:q.Len], off, fua)
+		did = disk.Write(p.buf[:q.Len], off, fua)
 	case cmdFlush:
-		did = p.disk.Flush()
+		did = disk.Flush()
 	case cmdTrim, cmdZeroes:
-		did = p.disk.Zero(off, int64(q.Len), fua)
+		did = disk.Zero(off, int64(q.Len), fua)
 	case cmdCache:
 	default:
 		return nil, errNoSupp, nil

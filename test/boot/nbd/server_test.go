@@ -210,6 +210,25 @@ func TestQemuImgCopiesInAndOut(t *testing.T) {
 	}
 }
 
+func TestSwap(t *testing.T) {
+	d := New(1 << 20)
+	s, url := serve(t, d)
+	q := startQemuIO(t, "writeback", url)
+	q.do("write -P 0x11 0 4k", "wrote 4096/4096")
+	other := New(1 << 20)
+	if err := other.Write(bytes.Repeat([]byte{0x22}, 4096), 4096, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Swap(other); err != nil {
+		t.Fatal(err)
+	}
+	q.do("read -P 0x22 4k 4k", "read 4096/4096")
+	q.do("read -P 0 0 4k", "read 4096/4096")
+	if err := s.Swap(New(2 << 20)); err == nil {
+		t.Error("a disk of another size was taken")
+	}
+}
+
 func TestReadOnlyExport(t *testing.T) {
 	d := New(1 << 20)
 	d.SetReadOnly(true)

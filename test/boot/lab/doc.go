@@ -1,0 +1,25 @@
+// Command lab is PID 1 of a small guest in which boot tests try what needs the
+// box's kernel and no box: the proof of the power cut, and Go tests that want
+// cgroup v2 or an XFS with project quotas.
+//
+// In the initramfs it mounts the EROFS on the disk with serial number lab and
+// goes on there. Then it takes commands from the console, one a line, and
+// answers each with "lab: done" or "lab: failed: …":
+//
+//	load MODULE              a kernel module and what it stands on
+//	mount KIND SERIAL DIR OPTIONS
+//	run FOLDER PROGRAM ARG…  a program, in a folder
+//	write                    writes records until a disk fails
+//	read                     tells which records are left
+//	off                      switches the machine off
+//
+// write works on three disks, by serial number:
+//
+//	raw-forgets  records written straight to the disk (O_DIRECT), never flushed
+//	raw-careful  the same, with a flush after each
+//	files        XFS. Each round saves two files by the usual way of writing a
+//	             new one and renaming it: careful syncs file and folder, forgets doesn't
+//
+// A line "round N" says that all records up to N were written, and by the
+// careful ones flushed. read looks at the file systems of the disks files-….
+package main

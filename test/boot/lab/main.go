@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gurtos/boot/modules"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Println("lab: failed:", err)
+	}
+	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+}
+
+func run() error {
+	var root unix.Statfs_t
+	if err := unix.Statfs("/", &root); err != nil {
+		return err
+	}
+	if root.Type != unix.RAMFS_MAGIC && root.Type != unix.TMPFS_MAGIC {
+		return lab()
+	}
+	return initramfs()
+}
+
+type fileSystem struct{ kind, at, options string }
+
+func mounts(list ...fileSystem) error {
+	for _, m := range list {
+		if err := os.MkdirAll(m.at, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(m.kind, m.at, m.kind, 0, m.options); err != nil {
+			return fmt.Errorf("mount %s: %w", m.at, err)
+		}
+	}
+	return nil
+}
+
+// initramfs makes the lab's disk the root: pivot_root, which sandboxes need,
+// doesn't work in the initramfs's own.
+func initramfs() error {
+	if err := mounts(fileSystem{"proc", "/proc", ""}, fileSystem{"sysfs", "/sys", ""}, fileSystem{"devtmpfs", "/dev", ""}); err != nil {
+		return err
+	}
+	l, err := loader()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(l.Load("erofs"), l.Load("virtio_blk")); err != nil {
+		return err
+	}
+	found, err := disks()
+	if err != nil {
+		return err
+	}
+	const to = "/system"
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(found["lab"], to, "erofs", unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("mount the lab: %w", err)
+	}
+	for _, dir := range []string{"/proc", "/sys", "/dev"} {
+		if err := unix.Mount(dir, to+dir, "", unix.MS_MOVE, ""); err != nil {
+			return fmt.Errorf("move %s: %w", dir, err)
+		}
+	}
+	if err := errors.Join(unix.Chdir(to), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), unix.Chdir("/")); err != nil {
+		return fmt.Errorf("switch root: %w", err)
+	}
+	return unix.Exec("/init", []string{"/init"}, os.Environ())
+}
+
+func loader() (*modules.Loader, error) {
+	dir, err := modules.Dir("/lib/modules")
+	if err != nil {
+		return nil, err
+	}
+	return modules.New(dir, log.New(os.Stdout, "", 0))
+}
+
+func lab() error {
+	if err := mounts(
+		fileSystem{"tmpfs", "/run", ""}, fileSystem{"tmpfs", "/tmp", ""}, fileSystem{"devpts", "/dev/pts", "ptmxmode=0666"}, fileSystem{"tmpfs", "/dev/shm", ""},
+		fileSystem{"cgroup2", "/sys/fs/cgroup", "nsdelegate,favordynmods"},
+	); err != nil {
+		return err
+	}
+	l, err := loader()
+	if err != nil {
+		return err
+	}
+	fmt.Println("lab: ready")
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 {
+			continue
+		}
+		if words[0] == "off" {
+			return nil
+		}
+		if err := command(l, words[0], words[1:]); err != nil {
+			fmt.Println("lab: failed:", err)
+		} else {
+			fmt.Println("lab: done")
+		}
+	}
+	return errors.Join(io.ErrUnexpectedEOF, lines.Err())
+}
+
+func command(l *modules.Loader, name string, args []string) error {
+	switch {
+	case name == "load" && len(args) == 1:
+		return l.Load(args[0])
+	case name == "mount" && len(args) == 4:
+		dev, err := appears(args[1])
+		if err != nil {
+			return err
+		}
+		options, flags := args[3], uintptr(0)
+		if options == "ro" {
+			options, flags = "", unix.MS_RDONLY
+		}
+		return unix.Mount(dev, args[2], args[0], flags, options)
+	case name == "run" && len(args) >= 2:
+		return program(args[0], args[1:])
+	case name == "write":
+		found, err := disks()
+		if err != nil {
+			return err
+		}
+		return write(found)
+	case name == "read":
+		return read()
+	}
+	return fmt.Errorf("no such command, or not its arguments: %s %q", name, args)
+}
+
+// appears waits for a disk whose driver has just been loaded.
+func appears(serial string) (string, error) {
+	for limit := time.Now().Add(30 * time.Second); ; {
+		found, err := disks()
+		if err != nil {
+			return "", err
+		}
+		if dev := found[serial]; dev != "" {
+			return dev, nil
+		}
+		if time.Now().After(limit) {
+			return "", fmt.Errorf("there is no disk %s among %v", serial, found)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func program(dir string, args []string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	cmd.Env = []string{
+		"PATH=/bin:/tools", "HOME=/tmp", "TMPDIR=/data/tmp",
+		"BOX_TASKS_ROOT=/tasks", "BOX_TEST_TOOLS=/tools", "BOX_TEST_ALL=" + os.Getenv("BOX_TEST_ALL"),
+	}
+	if err := os.MkdirAll("/data/tmp", 0o755); err != nil {
+		return err
+	}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(args[0]), err)
+	}
+	return nil
+}
