@@ -70,13 +70,13 @@ func (c *Client) Pair(ctx context.Context) (p Pair, err error) {
 // Head is the action log's newest durable line.
 func (c *Client) Head(ctx context.Context) (seq int64, hash string, err error) {
 	var box struct {
-		Log struct {
+		LogHead struct {
 			Seq  int64  `json:"seq"`
 			Hash string `json:"hash"`
-		} `json:"log"`
+		} `json:"logHead"`
 	}
 	err = c.call(ctx, "GET", "/api/box", nil, &box)
-	return box.Log.Seq, box.Log.Hash, err
+	return box.LogHead.Seq, box.LogHead.Hash, err
 }
 
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {

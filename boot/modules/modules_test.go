@@ -167,7 +167,7 @@ func TestColdplugAndSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, loaded := loader(t, nil)
 		init := l.init
-		l.init = func(path string) error { time.Sleep(time.Second); return init(path) } // a slow device, on synctest's clock
+		l.init = func(path string) error { <-time.After(time.Second); return init(path) } // a slow device, on synctest's clock
 		start := time.Now()
 		l.Coldplug(sys)
 		l.Settle(context.Background(), 500*time.Millisecond)

@@ -65,7 +65,11 @@ func (n *Network) Run(ctx context.Context) error {
 
 	links := make(chan netlink.LinkUpdate, 64)
 	addrs := make(chan netlink.AddrUpdate, 64)
-	fault := func(err error) { n.Log.Printf("netlink: %v", err) }
+	fault := func(err error) {
+		if ctx.Err() == nil {
+			n.Log.Printf("netlink: %v", err)
+		}
+	}
 	// The sockets end with ctx; their channels are closed then.
 	if err := netlink.LinkSubscribeWithOptions(links, ctx.Done(), netlink.LinkSubscribeOptions{ErrorCallback: fault, ListExisting: true, ReceiveBufferSize: 1 << 20}); err != nil {
 		return fmt.Errorf("listen for network ports: %w", err)

@@ -32,14 +32,12 @@ func (h How) String() string {
 	return "power off"
 }
 
-// End ends everything. It returns only if the kernel refuses.
-func End(log *log.Logger, how How) error {
+// Settle ends all processes and leaves every disk whole.
+func Settle(log *log.Logger) {
 	endProcesses(log, 5*time.Second)
 	within(log, "write everything to the disks", 30*time.Second, unix.Sync)
 	within(log, "unmount", 30*time.Second, func() { unmountAll(log) })
 	within(log, "write everything to the disks", 10*time.Second, unix.Sync)
-	log.Printf("%s", how)
-	return Now(how)
 }
 
 // Now ends the machine at once.

@@ -23,12 +23,15 @@ type Ring struct {
 	next  uint64        // number of lines ever added; line n is at n % len(lines)
 	from  uint64        // the first line that followers get
 	grown chan struct{} // closed and replaced when a line is added
+
+	followers, idle int           // how many there are, and how many have seen all lines
+	rested          chan struct{} // closed and replaced when one has
 }
 
 // New makes a ring of n lines. Lines are stamped with the seconds since start,
 // which for an init is the kernel's start.
 func New(n int, start time.Time) *Ring {
-	return &Ring{start: start, lines: make([]string, n), grown: make(chan struct{})}
+	return &Ring{start: start, lines: make([]string, n), grown: make(chan struct{}), rested: make(chan struct{})}
 }
 
 // Add puts one line in. It never waits for a reader.
@@ -40,6 +43,7 @@ func (r *Ring) Add(line string) {
 	defer r.mu.Unlock()
 	r.lines[r.next%uint64(len(r.lines))] = line
 	r.next++
+	r.idle = 0 // each comes to rest anew
 	close(r.grown)
 	r.grown = make(chan struct{})
 }
@@ -76,7 +80,13 @@ func (r *Ring) Last(n int) []string {
 func (r *Ring) Follow(ctx context.Context, fn func(line string, lost uint64)) {
 	r.mu.Lock()
 	at := r.from
+	r.followers++
 	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.followers--
+	}()
 	for {
 		r.mu.Lock()
 		var lost uint64
@@ -85,11 +95,17 @@ func (r *Ring) Follow(ctx context.Context, fn func(line string, lost uint64)) {
 		}
 		if at == r.next {
 			grown := r.grown
+			r.idle++
+			close(r.rested)
+			r.rested = make(chan struct{})
 			r.mu.Unlock()
 			select {
 			case <-grown:
 				continue
 			case <-ctx.Done():
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.idle = max(r.idle-1, 0)
 				return
 			}
 		}
@@ -97,6 +113,25 @@ func (r *Ring) Follow(ctx context.Context, fn func(line string, lost uint64)) {
 		at++
 		r.mu.Unlock()
 		fn(line, lost)
+	}
+}
+
+// Drain waits until all followers have seen all lines, but not beyond limit: a
+// slow reader may never.
+func (r *Ring) Drain(limit time.Duration) {
+	late := time.After(limit)
+	for {
+		r.mu.Lock()
+		done, rested := r.idle >= r.followers, r.rested
+		r.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-rested:
+		case <-late:
+			return
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +68,41 @@ func TestSlowReaderLosesLines(t *testing.T) {
 		synctest.Wait()
 		if want := "first 6 7 8 9"; strings.Join(got, " ") != want || lost != 6 {
 			t.Errorf("read %v and lost %d, want %s and 6", got, lost, want)
+		}
+	})
+}
+
+// Drain returns when everything was read, and when the time is over.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(10, time.Now())
+		ctx, cancel := context.WithCancel(t.Context())
+		var read atomic.Int64
+		var followers sync.WaitGroup
+		defer followers.Wait()
+		defer cancel()
+		for range 2 {
+			followers.Go(func() {
+				r.Follow(ctx, func(string, uint64) {
+					<-time.After(time.Second) // a serial port, on synctest's clock
+					read.Add(1)
+				})
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		for range 3 {
+			r.Add("line")
+		}
+		r.Drain(time.Minute)
+		if took := time.Since(start); read.Load() != 6 || took != 3*time.Second {
+			t.Errorf("after %v %d lines were read, want 6 after 3 s", took, read.Load())
+		}
+		start = time.Now()
+		r.Add("line")
+		r.Drain(10 * time.Millisecond)
+		if took := time.Since(start); took != 10*time.Millisecond {
+			t.Errorf("gave up after %v", took)
 		}
 	})
 }

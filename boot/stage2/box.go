@@ -60,6 +60,7 @@ type Box struct {
 	boxd     *boxd.Client
 	services []*supervise.Supervisor
 
+	dog   chan struct{} // a watchdog came; room for one
 	disks chan struct{} // a block device came or went; room for one
 	wake  chan struct{} // the network has changed, for the clock; room for one
 	enter chan struct{} // somebody pressed Enter; room for one
@@ -86,6 +87,7 @@ func New(r *ring.Ring, start time.Time) *Box {
 		Ring: r, Start: start, log: logger,
 		screen: screen.New(r, logger),
 		boxd:   boxd.New(homeSock),
+		dog:    make(chan struct{}, 1),
 		disks:  make(chan struct{}, 1),
 		wake:   make(chan struct{}, 1),
 		enter:  make(chan struct{}, 1),
@@ -130,10 +132,10 @@ func (b *Box) start(ctx context.Context, wait *sync.WaitGroup) {
 		{Name: "mounts", Run: b.mounts},
 		{Name: "release", Run: b.readRelease},
 		{Name: "console", Run: b.console},
+		{Name: "drivers", Run: b.drivers},
 		{Name: "kernel settings", Run: b.settings},
 		{Name: "control groups", Run: b.controlGroups},
 		{Name: "clock", Run: b.clockFloor},
-		{Name: "drivers", Run: b.drivers},
 		{Name: "network", Run: b.startNetwork},
 	})
 	b.awaitData(ctx)

@@ -87,7 +87,8 @@ func (b *Box) console(ctx context.Context) error {
 	if len(list) == 0 {
 		return errors.New("there is no console to show anything on")
 	}
-	b.screen.Attach(ctx, list)
+	// Not ended with the rest: the shutdown is to be seen too.
+	b.screen.Attach(context.WithoutCancel(ctx), list)
 	return nil
 }
 
@@ -154,6 +155,8 @@ func (b *Box) drivers(ctx context.Context) error {
 		return err
 	}
 	b.loader.Hold()
+	// The largest module by far, and no device asks for it.
+	b.guard(ctx, "loading the file system", func(context.Context) { _ = b.loader.Load("xfs") })
 	b.guard(ctx, "loading drivers", func(context.Context) { b.loader.Coldplug("/sys") })
 	return nil
 }
@@ -165,11 +168,14 @@ func (b *Box) hear(ctx context.Context, e uevent.Event) {
 	if e.Lost || e.Subsystem == "block" {
 		poke(b.disks)
 	}
+	if e.Lost || e.Action == "add" && e.Subsystem == "watchdog" {
+		poke(b.dog)
+	}
 	if e.Lost || e.Action == "add" && e.Subsystem == "input" && strings.HasPrefix(e.Device, "input/event") {
 		b.keys.Look(ctx, "/dev/input")
 	}
 	if e.Lost || e.Action == "add" && (e.Subsystem == "tty" || e.Subsystem == "vtconsole" || e.Subsystem == "graphics") {
-		b.screen.Attach(ctx, console.List("/proc", "/dev"))
+		b.screen.Attach(context.WithoutCancel(ctx), console.List("/proc", "/dev"))
 	}
 }
 

@@ -2,6 +2,7 @@ package stage2
 
 import (
 	"context"
+	"errors"
 	"log"
 	"os"
 	"os/exec"
@@ -61,16 +62,21 @@ func (b *Box) startServices(ctx context.Context, wait *sync.WaitGroup) error {
 	return nil
 }
 
-// startWatchdog looks for the hardware while the box is up; its driver may
-// still be loading.
+// startWatchdog feeds the hardware watchdog as soon as its driver is there.
 func (b *Box) startWatchdog(ctx context.Context) error {
 	b.guard(ctx, "feeding the watchdog", func(ctx context.Context) {
-		if b.loader != nil {
-			b.loader.Settle(ctx, quiet)
-		}
-		// Not ctx: a shutdown that hangs is to be cut short too.
-		if err := watchdog.Run(context.WithoutCancel(ctx), b.log, "/dev/watchdog", b.well); err != nil {
-			b.log.Print(err)
+		for {
+			// Not ctx: a shutdown that hangs is to be cut short too.
+			err := watchdog.Run(context.WithoutCancel(ctx), b.log, "/dev/watchdog", b.well)
+			if !errors.Is(err, os.ErrNotExist) {
+				b.log.Print(err)
+				return
+			}
+			select {
+			case <-b.dog:
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
 	return nil
@@ -144,7 +150,10 @@ func (b *Box) shutdown(stop func(), wait *sync.WaitGroup, how power.How) error {
 		}
 	}
 	b.screen.Update(func(s *screen.Status) { s.Doing = how.String() })
-	if err := power.End(b.log, how); err != nil {
+	power.Settle(b.log)
+	b.log.Print(how)
+	b.Ring.Drain(time.Second)
+	if err := power.Now(how); err != nil {
 		return err
 	}
 	for { // the kernel has been asked; init must not end before it obeys
