@@ -165,7 +165,8 @@ func (b *box) answers(ctx context.Context, line *step.Line) error {
 			return context.Cause(ctx)
 		}
 		if all := serialStep.FindAllStringSubmatch(b.vm.Serial.Text(0), -1); len(all) > 0 {
-			line.Say(strings.TrimSpace(all[len(all)-1][1] + " " + all[len(all)-1][2]))
+			last := all[len(all)-1]
+			line.Say(fmt.Sprintf("%.90s", strings.TrimSpace(last[1]+" "+last[2])))
 		}
 		var health struct{ OK bool }
 		if err := b.call(ctx, "GET", "/api/health", nil, &health); err == nil && health.OK {

@@ -1,0 +1,82 @@
+package guest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gurtos/image/layout"
+)
+
+func TestDataDiskStays(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), ".box")}
+	name, err := o.dataDisk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt([]byte(text), 4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() string {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b := make([]byte, 4)
+		if _, err := f.ReadAt(b, 4096); err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	write("data")
+	if err := os.WriteFile(filepath.Join(o.Dir, "token"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.dataDisk(); err != nil || read() != "data" {
+		t.Errorf("a second run finds %q, %v", read(), err)
+	}
+	o.Fresh = true
+	if _, err := o.dataDisk(); err != nil || read() == "data" {
+		t.Errorf("a fresh one still finds the old data (%v)", err)
+	}
+	if _, err := os.Stat(filepath.Join(o.Dir, "token")); err == nil {
+		t.Error("the token of the box that is gone stayed")
+	}
+	st, err := os.Stat(name)
+	if err != nil || st.Size() < layout.MinData || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st, err)
+	}
+}
+
+func TestDataDiskCutShort(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(o.Dir, "data.img"), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name, err := o.dataDisk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(name); err != nil || st.Size() != dataSize {
+		t.Errorf("a disk whose making was interrupted has %v bytes (%v)", st.Size(), err)
+	}
+}
+
+func TestWhatTheConsoleTells(t *testing.T) {
+	text := "[   12.1] init: stage 1\r\n[   13.0] firstboot: claim done\r\npair     http://203.0.113.15/#pair=57279722\r\n"
+	if all := serialStep.FindAllStringSubmatch(text, -1); len(all) != 2 || all[1][2] != "claim done" {
+		t.Errorf("steps: %q", all)
+	}
+	m := pairLink.FindStringSubmatch(text)
+	if m == nil || digits.FindString(m[1]) != "57279722" {
+		t.Errorf("pairing link: %q", m)
+	}
+}
