@@ -31,12 +31,17 @@ func (b *Build) record(img Image) error {
 }
 
 // Built is the image that was built last in the tree at root, without building anything. It is never a debug build.
-func Built(root string) (img Image, err error) {
+func Built(root string) (Image, error) { return built(root, builtFile) }
+
+// BuiltDebug is the debug image that was built last.
+func BuiltDebug(root string) (Image, error) { return built(root, builtDebugFile) }
+
+func built(root, name string) (img Image, err error) {
 	cache := os.Getenv("BOX_CACHE")
 	if cache == "" {
 		cache = filepath.Join(root, ".cache")
 	}
-	text, err := os.ReadFile(filepath.Join(cache, builtFile))
+	text, err := os.ReadFile(filepath.Join(cache, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return img, ErrNotBuilt
 	}

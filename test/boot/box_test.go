@@ -56,6 +56,9 @@ func TestBox(t *testing.T) {
 	}
 	cuts(t, choose(r, moments, n), b.Token, "cuts", id)
 	t.Run("damaged tail on a full disk", func(t *testing.T) { fullAndDamaged(t, b.Data.Clone(), b.Token, filler.ID, waits.ID) })
+	if long() {
+		t.Run("read-only data disk", func(t *testing.T) { readOnlyData(t, b.Data.Clone()) })
+	}
 	if long() && !t.Failed() {
 		t.Attr("reliability", "10 honest power cuts at different moments of a 20-line task: every answered event in the log, the task done, each line's effect there")
 	}

@@ -126,7 +126,7 @@ func labInitrd(t testing.TB, img build.Image, program string) string {
 	tree := initramfs.New()
 	tree.File("/init", program, 0o755)
 	for file := range modulesOf(t, img, "erofs", "virtio_blk", "crc32c_generic") {
-		tree.File("/lib/modules/"+filepath.Base(img.Modules)+"/"+file, filepath.Join(img.Modules, file), 0o644)
+		tree.File("/modules/"+filepath.Base(img.Modules)+"/"+file, filepath.Join(img.Modules, file), 0o644)
 	}
 	file := filepath.Join(t.TempDir(), "initrd")
 	f, err := os.Create(file)
@@ -144,15 +144,21 @@ func labInitrd(t testing.TB, img build.Image, program string) string {
 func labDisk(t testing.TB, img build.Image, program string, s LabSetup) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "lab")
-	for _, d := range []string{"proc", "sys", "dev", "run", "tmp", "data", "tasks", "tools", "etc", "root"} {
+	for _, d := range []string{"proc", "sys", "dev", "run", "tmp", "data", "tasks", "tools"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Tests find a shell and the usual programs in the tasks root, once it is mounted.
+	for _, d := range []string{"bin", "sbin", "usr", "lib", "lib64", "etc"} {
+		if err := os.Symlink("tasks/"+d, filepath.Join(dir, d)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	files := map[string]string{"init": program}
 	maps.Copy(files, s.Programs)
 	for file := range modulesOf(t, img, append(s.Modules, "xfs", "nvme", "crc32c_generic")...) {
-		files["lib/modules/"+filepath.Base(img.Modules)+"/"+file] = filepath.Join(img.Modules, file)
+		files["modules/"+filepath.Base(img.Modules)+"/"+file] = filepath.Join(img.Modules, file)
 	}
 	for to, from := range files {
 		text, err := os.ReadFile(from)

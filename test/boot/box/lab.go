@@ -20,9 +20,12 @@ func Root() string {
 }
 
 // Built is the image that was built last. Without one the test fails: a boot
-// test that is skipped is one that nobody misses.
+// test that is skipped is one that nobody misses. The quick loop (-short) has none.
 func Built(t testing.TB) build.Image {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a machine: `make test` runs it")
+	}
 	img, err := build.Built(Root())
 	if err != nil {
 		t.Fatal(err)

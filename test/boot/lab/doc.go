@@ -8,7 +8,7 @@
 //
 //	load MODULE              a kernel module and what it stands on
 //	mount KIND SERIAL DIR OPTIONS
-//	run FOLDER PROGRAM ARG…  a program, in a folder
+//	run FOLDER PROGRAM ARG…  a program, in a folder; tools are those of the tasks root at /tasks
 //	write                    writes records until a disk fails
 //	read                     tells which records are left
 //	off                      switches the machine off

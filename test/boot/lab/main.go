@@ -85,7 +85,7 @@ func initramfs() error {
 }
 
 func loader() (*modules.Loader, error) {
-	dir, err := modules.Dir("/lib/modules")
+	dir, err := modules.Dir("/modules")
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func program(dir string, args []string) error {
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
 	cmd.Env = []string{
-		"PATH=/bin:/tools", "HOME=/tmp", "TMPDIR=/data/tmp",
+		"PATH=/usr/sbin:/usr/bin:/tools", "HOME=/tmp", "TMPDIR=/data/tmp",
 		"BOX_TASKS_ROOT=/tasks", "BOX_TEST_TOOLS=/tools", "BOX_TEST_ALL=" + os.Getenv("BOX_TEST_ALL"),
 	}
 	if err := os.MkdirAll("/data/tmp", 0o755); err != nil {

@@ -34,6 +34,7 @@ type Disk struct {
 	readOnly bool
 	off      bool // the power is cut: every request is refused
 	count    Count
+	onFlush  func()
 }
 
 // write is a write since the last flush. nil bytes stand for zeros.
@@ -239,8 +240,22 @@ func (d *Disk) Zero(off, n int64, fua bool) error {
 	return nil
 }
 
+// OnFlush sets what is called before each flush, without a lock held. What Cut
+// gives there is the disk between that flush and the one before.
+func (d *Disk) OnFlush(fn func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.onFlush = fn
+}
+
 // Flush makes every write so far stay.
 func (d *Disk) Flush() error {
+	d.mu.Lock()
+	before := d.onFlush
+	d.mu.Unlock()
+	if before != nil {
+		before()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.off {
