@@ -1,0 +1,150 @@
+package screen
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gurtos/boot/console"
+	"gurtos/boot/ring"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var (
+	ready = Status{
+		Version: "0.1.0", Slot: "a", Name: "gurtos-x4k2", State: Ready,
+		Addresses: []string{"203.0.113.15", "2001:db8::15"},
+		Open:      []string{"http://203.0.113.15", "http://[2001:db8::15]"},
+		Pair:      "http://203.0.113.15/#pair=12345678",
+		Clock:     "confirmed by 203.0.113.2",
+	}
+	degraded = Status{
+		Version: "0.1.0 (debug)", Slot: "b", State: Degraded,
+		Hint: "Enter shows a link for pairing a device",
+		Reasons: []string{
+			"There is no data disk: attach a blank disk of at least 2.1 GB. vdb (8.0 GB, Test disk, serial S1) holds an NTFS file system and was left untouched: only a blank disk is ever taken.",
+			"The network can't be kept: no memory.",
+		},
+	}
+	starting = Status{State: Starting, Doing: "data disk"}
+)
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test ./boot/screen -update writes it anew):\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func TestLines(t *testing.T) {
+	golden(t, "lines", ready.Lines()+degraded.Lines()+starting.Lines())
+}
+
+func TestDrawing(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		s          Status
+		rows, cols int
+	}{{"ready-50x160", ready, 50, 160}, {"ready-25x80", ready, 25, 80}, {"degraded-25x80", degraded, 25, 80}, {"degraded-5x40", degraded, 5, 40}} {
+		got := c.s.Drawing(c.rows, c.cols)
+		golden(t, c.name, got)
+		body := got[strings.Index(got, "\x1b[2J")+4:]
+		lines := strings.Split(body, "\r\n")
+		if len(lines) > c.rows {
+			t.Errorf("%s: %d lines on %d rows", c.name, len(lines), c.rows)
+		}
+		for _, l := range lines {
+			if n := len([]rune(l)); n > c.cols {
+				t.Errorf("%s: a line of %d on %d columns: %s", c.name, n, c.cols, l)
+			}
+		}
+	}
+}
+
+// terminal makes a pseudo terminal and returns its far side's path and all that
+// is written there.
+func terminal(t *testing.T) (path string, read func() string) {
+	t.Helper()
+	m, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	if err := unix.IoctlSetPointerInt(int(m.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(m.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Dup(int(m.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	far := os.NewFile(uintptr(fd), "ptmx")
+	t.Cleanup(func() { far.Close() })
+	var all strings.Builder
+	return fmt.Sprintf("/dev/pts/%d", n), func() string {
+		buf := make([]byte, 64<<10)
+		for {
+			_ = far.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+			n, err := far.Read(buf)
+			all.Write(buf[:n])
+			if err != nil {
+				return strings.ReplaceAll(all.String(), "\r\n", "\n")
+			}
+		}
+	}
+}
+
+// A console gets log and status, and nothing when nothing has changed.
+func TestRewrittenOnlyOnChange(t *testing.T) {
+	path, read := terminal(t)
+	keep, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0) // the far side would end with its last user
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keep.Close()
+	r := ring.New(10, time.Now())
+	s := New(r, log.New(io.Discard, "", 0))
+	s.Update(func(st *Status) { *st = ready })
+	r.Add("a line of the log")
+	list := []console.Console{{Name: "pts", Path: path}}
+	s.Attach(t.Context(), list)
+	s.Attach(t.Context(), list) // a second time changes nothing
+	first := read()
+	if strings.Count(first, ready.Lines()) != 1 || !strings.Contains(first, "a line of the log\n") {
+		t.Fatalf("the console shows\n%s", first)
+	}
+	s.Update(func(st *Status) { st.State = Ready })
+	s.Update(func(st *Status) { st.Addresses = []string{"203.0.113.15", "2001:db8::15"} })
+	if got := read(); got != first {
+		t.Errorf("written again though nothing has changed:\n%s", got[len(first):])
+	}
+	s.Update(func(st *Status) { st.Reasons = []string{"The data disk is full."} })
+	if got := read()[len(first):]; !strings.Contains(got, "reason   The data disk is full.\n---\n") {
+		t.Errorf("after a change:\n%s", got)
+	}
+}
