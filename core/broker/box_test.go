@@ -34,7 +34,7 @@ import (
 type box struct {
 	t      testing.TB
 	home   string
-	disk   *powercut.Disk
+	disk   *powercut.Disk // of the log, which is in home/disk
 	opt    boxOptions
 	log    *actionlog.Log
 	tasks  *task.Tasks
@@ -70,8 +70,10 @@ func newBox(t testing.TB, o boxOptions) *box {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
-	if err := os.MkdirAll(filepath.Join(home, "workspaces", "home"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"workspaces/home", "disk"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if o.settings.MaxRunning == 0 {
 		o.settings = values()
@@ -82,7 +84,7 @@ func newBox(t testing.TB, o boxOptions) *box {
 	if o.vault == nil {
 		o.vault = noVault{}
 	}
-	b := &box{t: t, home: home, disk: powercut.New(home), opt: o}
+	b := &box{t: t, home: home, disk: powercut.New(filepath.Join(home, "disk")), opt: o}
 	b.start()
 	t.Cleanup(func() { b.halt() })
 	return b
@@ -99,11 +101,11 @@ func (b *box) start() {
 	if free == nil {
 		free = func() (int64, error) { return 1 << 40, nil }
 	}
-	if b.log, err = actionlog.Open(b.home, actionlog.Options{FS: b.disk, Now: b.opt.now, Mono: b.opt.mono, Free: free, Reserve: -1}); err != nil {
+	if b.log, err = actionlog.Open(filepath.Join(b.home, "disk"), actionlog.Options{FS: b.disk, Now: b.opt.now, Mono: b.opt.mono, Free: free, Reserve: -1}); err != nil {
 		b.t.Fatal(err)
 	}
 	b.runner = &runner{dir: b.home, boxes: map[string]*sandboxed{}, changed: make(chan struct{})}
-	canary, err := broker.OpenCanary(b.disk, filepath.Join(b.home, "canary.key"))
+	canary, err := broker.OpenCanary(b.disk, filepath.Join(b.home, "disk", "canary.key"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -150,7 +152,7 @@ func (b *box) cut(seed uint64) {
 	if err := b.disk.Cut(seed); err != nil {
 		b.t.Fatal(err)
 	}
-	b.disk = powercut.New(b.home)
+	b.disk = powercut.New(filepath.Join(b.home, "disk"))
 	b.start()
 }
 

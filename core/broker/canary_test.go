@@ -110,7 +110,7 @@ func TestCanaryUndoesTheTask(t *testing.T) {
 			}
 		}
 	}
-	raw, err := os.ReadFile(filepath.Join(b.home, "log.jsonl"))
+	raw, err := os.ReadFile(filepath.Join(b.home, "disk", "log.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestVaultStaysOutOfResults(t *testing.T) {
 			t.Errorf("%s: %s", key, a)
 		}
 	}
-	raw, err := os.ReadFile(filepath.Join(b.home, "log.jsonl"))
+	raw, err := os.ReadFile(filepath.Join(b.home, "disk", "log.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

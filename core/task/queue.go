@@ -26,7 +26,7 @@ const (
 func (t *Tasks) Run(ctx context.Context, b Broker) error {
 	q := queue{Tasks: t, ctx: ctx, broker: b}
 	defer q.stop()
-	if err := t.closeLost(ctx); err != nil {
+	if err := t.mend(ctx); err != nil {
 		return err
 	}
 	q.workers.Go(func() { t.janitor(ctx) })
@@ -48,20 +48,6 @@ func (t *Tasks) Run(ctx context.Context, b Broker) error {
 			t.lookAtDisk()
 		}
 	}
-}
-
-// closeLost closes the calls that were still running when their task ended, and then
-// the box: nobody can make them again.
-func (t *Tasks) closeLost(ctx context.Context) error {
-	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
-		var evs []actionlog.Event
-		for _, id := range f.Order {
-			if e := f.Tasks[id]; e.State.Ended() && len(e.Calls) > 0 {
-				evs = append(evs, t.lost(e)...)
-			}
-		}
-		return evs, nil
-	})
 }
 
 // queue is one Run.

@@ -40,7 +40,13 @@ type leftover struct {
 // task that runs has the layer in its view, and after keepDays a failed task's layer
 // and home and a done task's home.
 func (t *Tasks) sweep() {
-	for _, l := range t.leftovers() {
+	left, seq := t.leftovers()
+	// What isn't on disk yet may be gone after a power cut: a task that seems to have
+	// ended would run again, and need the layers that it sees.
+	if err := t.opt.Log.Wait(context.Background(), seq); err != nil {
+		return
+	}
+	for _, l := range left {
 		if err := t.clear(l); err != nil {
 			t.opt.Slog.Warn("what nobody needs any more was not deleted", "task", l.id, "why", err)
 			continue
@@ -60,7 +66,7 @@ func (t *Tasks) clear(l leftover) error {
 	return t.drop(t.homeDir(l.id))
 }
 
-func (t *Tasks) leftovers() []leftover {
+func (t *Tasks) leftovers() (out []leftover, seq int64) {
 	old := t.opt.Now().Add(-time.Duration(t.opt.Settings.Values().KeepDays) * 24 * time.Hour)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +89,6 @@ func (t *Tasks) leftovers() []leftover {
 			read[lower] = true
 		}
 	}
-	var out []leftover
 	for _, id := range slices.Sorted(maps.Keys(t.disk)) {
 		e := t.fold.Tasks[id]
 		ended, err := time.Parse(time.RFC3339, e.EndAt)
@@ -97,5 +102,5 @@ func (t *Tasks) leftovers() []leftover {
 			out = append(out, leftover{id, false})
 		}
 	}
-	return out
+	return out, t.fold.Seq
 }

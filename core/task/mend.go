@@ -1,0 +1,29 @@
+package task
+
+import (
+	"context"
+
+	"gurtos/core/actionlog"
+)
+
+// mend writes what follows from the log and isn't in it. A batch of lines is written
+// at once, but a power cut can tear it between two of them: a question without the
+// state that goes with it, or its answer without. And a call may have been running when
+// its task ended, and then the box: nobody can make it again.
+func (t *Tasks) mend(ctx context.Context) error {
+	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		var evs []actionlog.Event
+		for _, id := range f.Order {
+			e, open := f.Tasks[id], f.Approvals.Open(id) > 0
+			switch {
+			case e.State == Running && open:
+				evs = append(evs, actionlog.Event{Type: actionlog.TypeTaskState, Task: id, State: string(Waiting)})
+			case e.State == Waiting && !open:
+				evs = append(evs, actionlog.Event{Type: actionlog.TypeTaskState, Task: id, State: string(Running)})
+			case e.State.Ended() && len(e.Calls) > 0:
+				evs = append(evs, t.lost(e)...)
+			}
+		}
+		return evs, nil
+	})
+}
