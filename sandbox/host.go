@@ -111,10 +111,34 @@ func Open(conf Config) (_ *Host, err error) {
 	if h.mounter, err = layers.NewMounter(); err != nil {
 		return nil, err
 	}
+	if conf.Disk != "" {
+		if err := h.mounter.Probe(conf.Disk); err != nil {
+			return nil, err
+		}
+	}
+	size := poolSize(conf.Pool)
+	if err := h.makeFirst(size); err != nil {
+		return nil, fmt.Errorf("this machine can't make sandboxes: %w", err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop = stop
-	go h.keepPool(ctx, poolSize(conf.Pool))
+	go h.keepPool(ctx, size)
 	return h, nil
+}
+
+// makeFirst makes a sandbox, which shows whether that works here.
+func (h *Host) makeFirst(size int) error {
+	slot, _ := h.reserve()
+	b, err := h.give(h.nextID(), slot)
+	if err != nil {
+		return err
+	}
+	if size > 0 {
+		h.parked = append(h.parked, b)
+		return nil
+	}
+	h.free(slot)
+	return b.end()
 }
 
 // claim makes the state folder and locks it.

@@ -362,6 +362,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Landlock is on where the kernel has it: a place left out of its list can't be
+// written, whatever the mounts say.
+func TestLandlock(t *testing.T) {
+	h := sandboxtest.Open(t)
+	defer sandbox.SetWritable("/work", "/home/box", "/dev/null")()
+	e := sandboxtest.Shell(t, h, "touch a ~/a; touch /tmp/a 2>/dev/null && echo without; mkdir d && mv d e && echo done")
+	lsm, _ := os.ReadFile("/sys/kernel/security/lsm")
+	want := "done\n"
+	if abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1); int(abi) < 2 {
+		want = "without\ndone\n"
+		t.Logf("this kernel has no Landlock (%s)", lsm)
+	}
+	if e.Code != 0 || e.Output != want {
+		t.Errorf("%+v, want %q", e, want)
+	}
+}
+
 // A root in which a mount's place is a symlink is refused (CVE-2026-41579).
 func TestRootRefused(t *testing.T) {
 	for name, spoil := range map[string]string{
