@@ -163,6 +163,9 @@ func (h *hold) release() {
 		delete(holds.read, h.key)
 		last = h.last
 	}
+	// Said, and not left to Close: a child that is just being born holds a copy of
+	// the descriptor until its exec, and the lock with it.
+	unix.Flock(int(h.lock.Fd()), unix.LOCK_UN)
 	h.lock.Close()
 	h.dir.Close()
 	holds.Unlock()
