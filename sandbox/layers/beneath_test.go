@@ -37,6 +37,23 @@ func TestOpenBeneathRefuses(t *testing.T) {
 	}
 }
 
+// TestOpenFileLooksFirst: a pipe or device is not even opened.
+func TestOpenFileLooksFirst(t *testing.T) {
+	dir := t.TempDir()
+	unix.Mkfifo(dir+"/pipe", 0o644)
+	os.Symlink("/dev/null", dir+"/link")
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, want := range map[string]string{"pipe": "is a pipe", "link": "is a symlink", ".": "is a folder"} {
+		if _, err := openFile(int(d.Fd()), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestCheckPath(t *testing.T) {
 	for _, c := range []struct{ in, want, why string }{
 		{"", ".", ""},

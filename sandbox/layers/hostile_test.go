@@ -370,7 +370,12 @@ func TestNothingLeaks(t *testing.T) {
 	count := func() string {
 		fds, _ := os.ReadDir("/proc/self/fd")
 		mounts, _ := os.ReadFile("/proc/self/mountinfo")
-		kids, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+		var kids []string // of every thread
+		lists, _ := filepath.Glob("/proc/self/task/*/children")
+		for _, l := range lists {
+			b, _ := os.ReadFile(l)
+			kids = append(kids, strings.Fields(string(b))...)
+		}
 		holds.Lock()
 		defer holds.Unlock()
 		left, _ := os.ReadDir(dir)

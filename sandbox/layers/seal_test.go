@@ -212,6 +212,23 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	}
 }
 
+// TestMovedFolderHidesWhatWasThere: a folder moved to where another one, or a
+// file, was before shows nothing of it, neither now nor without the layers between.
+func TestMovedFolderHidesWhatWasThere(t *testing.T) {
+	m := newMounter(t)
+	dir := t.TempDir()
+	base := ownedBase(t, dir, `mkdir -p d x/in y; echo 1 > d/old; echo 2 > x/new; echo 3 > x/in/f; echo 4 > file; echo 5 > y/g`)
+	a := runTask(t, m, base, nil, dir+"/a", `rm -r d; mv x d; rm file; mv y file`)
+	want := []string{"d/", "d/in/", "d/in/f 3", "d/new 2", "file/", "file/g 5"}
+	v := View{Base: base, Lowers: []string{a.Layer}}
+	if got := shown(t, v); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, there := kernelView(t, m, v)["d/old"]; there {
+		t.Error("the mounted view shows d/old")
+	}
+}
+
 func TestParallelTasksBothShow(t *testing.T) {
 	m := newMounter(t)
 	dir := t.TempDir()
