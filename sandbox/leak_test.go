@@ -1,9 +1,11 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +67,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	round() // what is made once
 	before := census(t, c)
+	memory := resident(t)
 	for range rounds {
 		round()
 	}
@@ -80,6 +83,24 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		return true
 	})
+	debug.FreeOSMemory()
+	if now := resident(t); now > memory+16<<20 {
+		t.Errorf("%d MB of memory, %d before", now>>20, memory>>20)
+	}
+}
+
+// resident is the memory that this process has, in bytes.
+func resident(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, pages int
+	if _, err := fmt.Sscan(string(b), &size, &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize()
 }
 
 // The pool's sandboxes are as good as new ones, and used.

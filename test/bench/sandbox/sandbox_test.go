@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -49,7 +50,7 @@ func BenchmarkSandbox(b *testing.B) {
 	warm := newWarm(b)
 	peers := []peer{
 		{"gurtos-cold", func(b *testing.B) func() error { return ours(b, cold) }},
-		{"gurtos-warm", func(b *testing.B) func() error { warm.wait(b); return ours(b, warm.Host) }},
+		{"gurtos-warm", func(b *testing.B) func() error { full(b, warm, waiting); return ours(b, warm) }},
 		{"runc-1.5.3-equal", runtimePeer(b, runc153(b), root)},
 		{"runc-debian-equal", runtimePeer(b, "/usr/sbin/runc", root)},
 		{"crun-equal", runtimePeer(b, "/usr/bin/crun", root)},
@@ -93,6 +94,63 @@ func BenchmarkSandbox(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkSandboxMemory is what a sandbox costs while it waits in the pool, and
+// while it runs a program that only waits: proportional set sizes of its
+// processes, and how much the machine's free memory shrinks for each.
+func BenchmarkSandboxMemory(b *testing.B) {
+	c := sandboxtest.Config(b)
+	c.Pool = 16
+	free := available(b)
+	h := sandboxtest.OpenAs(b, c)
+	full(b, h, c.Pool)
+	n := float64(c.Pool)
+	b.ReportMetric(0, "ns/op")
+	parked := float64(proportional(b, c.Cgroup))
+	b.ReportMetric(parked/n, "KB-waiting")
+	b.ReportMetric(float64(free-available(b))/n, "KB-machine-waiting")
+	for range c.Pool {
+		s := emptySpec(b)
+		s.Args = []string{"/bin/sleep", "1000"}
+		sandboxtest.Start(b, h, s)
+	}
+	full(b, h, c.Pool) // again, so all of the others run
+	b.ReportMetric((float64(proportional(b, c.Cgroup))-parked)/n, "KB-running")
+}
+
+// proportional adds up the sizes, in KB, of the processes below a control group.
+func proportional(b *testing.B, group string) int {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		b.Fatal(err)
+	}
+	sum := 0
+	for _, d := range dirs {
+		in, err := os.ReadFile(d + "/cgroup")
+		if err != nil || !strings.Contains(string(in), group+"/") {
+			continue
+		}
+		sum += figure(d+"/smaps_rollup", "Pss:")
+	}
+	return sum
+}
+
+func available(b *testing.B) int { return figure("/proc/meminfo", "MemAvailable:") }
+
+// figure reads a figure in KB; what is gone has 0.
+func figure(path, name string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
+			n, _ := strconv.Atoi(f[1])
+			return n
+		}
+	}
+	return 0
 }
 
 // report tells what was measured elsewhere; the benchmark itself does nothing.
@@ -141,29 +199,26 @@ func emptySpec(b *testing.B) sandbox.Spec {
 		Work: layers.View{Layer: filepath.Join(dir, "work")}, Home: layers.View{Layer: filepath.Join(dir, "home")}}
 }
 
-// warmHost has a pool.
-type warmHost struct{ *sandbox.Host }
-
 const waiting = 4 // sandboxes in the pool
 
-func newWarm(b *testing.B) warmHost {
+// newWarm makes a Host with a pool.
+func newWarm(b *testing.B) *sandbox.Host {
 	c := sandboxtest.Config(b)
 	c.Pool = waiting
-	return warmHost{sandboxtest.OpenAs(b, c)}
+	return sandboxtest.OpenAs(b, c)
 }
 
-// wait until the pool is full and nothing is being made: a pool that fills up
-// meanwhile would be measured too.
-func (w warmHost) wait(b *testing.B) {
-	end := time.Now().Add(10 * time.Second)
-	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
-		if w.Parked() == waiting {
-			tick.Stop()
-			return
-		}
+// full waits until the pool has n and nothing is being made: a pool that fills
+// up meanwhile would be measured too.
+func full(b *testing.B, h *sandbox.Host, n int) {
+	end := time.Now().Add(time.Minute)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for h.Parked() < n {
 		if time.Now().After(end) {
 			b.Fatal("the pool does not fill")
 		}
+		<-tick.C
 	}
 }
 
