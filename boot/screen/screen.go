@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +18,9 @@ import (
 
 // A Screen keeps the consoles at the newest status.
 type Screen struct {
+	Enter func()                     // somebody pressed Enter on a console that is no keyboard's; may be nil
+	Shell func(console.Console) bool // whether a console's input is a shell's, and not ours to read; may be nil
+
 	ring *ring.Ring
 	log  *log.Logger
 
@@ -27,7 +31,7 @@ type Screen struct {
 
 type pane struct {
 	console console.Console
-	file    *os.File
+	term    *terminal
 	text    *console.Pane
 }
 
@@ -43,13 +47,19 @@ func (s *Screen) Attach(ctx context.Context, list []console.Console) {
 		if s.has(c.Name) {
 			continue
 		}
-		f, err := os.OpenFile(c.Path, os.O_RDWR|unix.O_NOCTTY, 0)
+		term, err := openTerminal(c.Path)
 		if err != nil {
 			s.log.Printf("console %s: %v", c.Name, err)
 			continue
 		}
-		p := &pane{console: c, file: f, text: console.NewPane()}
+		p := &pane{console: c, term: term, text: console.NewPane()}
 		s.open = append(s.open, p)
+		if s.Shell == nil || !s.Shell(c) {
+			term.silence()
+			if !c.Screen { // a keyboard is read by package keys
+				go s.read(term)
+			}
+		}
 		if c.Screen {
 			go s.serve(ctx, p)
 		} else {
@@ -70,20 +80,19 @@ func (s *Screen) has(name string) bool {
 
 // serve writes drawings.
 func (s *Screen) serve(ctx context.Context, p *pane) {
-	if err := p.text.Write(ctx, p.file); err != nil {
+	if err := p.text.Write(ctx, p.term); err != nil {
 		s.lost(p, err)
 	}
 }
 
-// run writes the log and, between its lines, the status. Both go through one
-// lock so that a status block is never cut by a line.
+// run writes the log and, between its lines, the status. The terminal's lock
+// keeps a status block from being cut by a line.
 func (s *Screen) run(ctx context.Context, p *pane) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &locked{w: p.file}
 	go func() {
 		defer cancel()
-		if err := p.text.Write(ctx, w); err != nil {
+		if err := p.text.Write(ctx, p.term); err != nil {
 			s.lost(p, err)
 		}
 	}()
@@ -91,20 +100,22 @@ func (s *Screen) run(ctx context.Context, p *pane) {
 		if lost > 0 {
 			line = fmt.Sprintf("(%d lines left out)\n%s", lost, line)
 		}
-		_, _ = io.WriteString(w, line+"\n") // a console that is gone shows in the pane's error
+		_, _ = io.WriteString(p.term, line+"\n") // a console that is gone shows in the pane's error
 	})
 }
 
-// locked lets one writer at a time in.
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
+// read waits for Enter, until the terminal is gone.
+func (s *Screen) read(t *terminal) {
+	r := bufio.NewReader(t)
+	for {
+		c, err := r.ReadByte()
+		if err != nil {
+			return
+		}
+		if (c == '\n' || c == '\r') && s.Enter != nil {
+			s.Enter()
+		}
+	}
 }
 
 func (s *Screen) lost(p *pane, err error) {
@@ -114,7 +125,7 @@ func (s *Screen) lost(p *pane, err error) {
 	for i, o := range s.open {
 		if o == p {
 			s.open = append(s.open[:i], s.open[i+1:]...)
-			p.file.Close()
+			p.term.Close()
 			return
 		}
 	}
@@ -152,7 +163,7 @@ func (s *Screen) Status() Status {
 
 func (s *Screen) draw(p *pane) {
 	if p.console.Screen {
-		rows, cols := console.Size(p.file)
+		rows, cols := p.term.size()
 		p.text.Show(s.status.Drawing(rows, cols))
 		return
 	}

@@ -80,9 +80,14 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
-// terminal makes a pseudo terminal and returns its far side's path and all that
+// pseudoTerminal makes a pseudo terminal and returns its far side's path and all that
 // is written there.
-func terminal(t *testing.T) (path string, read func() string) {
+func pseudoTerminal(t *testing.T) (path string, read func() string) {
+	path, read, _ = terminalWithInput(t)
+	return path, read
+}
+
+func terminalWithInput(t *testing.T) (path string, read func() string, typed func(string)) {
 	t.Helper()
 	m, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -107,21 +112,53 @@ func terminal(t *testing.T) (path string, read func() string) {
 	t.Cleanup(func() { far.Close() })
 	var all strings.Builder
 	return fmt.Sprintf("/dev/pts/%d", n), func() string {
-		buf := make([]byte, 64<<10)
-		for {
-			_ = far.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-			n, err := far.Read(buf)
-			all.Write(buf[:n])
-			if err != nil {
-				return strings.ReplaceAll(all.String(), "\r\n", "\n")
+			buf := make([]byte, 64<<10)
+			for {
+				_ = far.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+				n, err := far.Read(buf)
+				all.Write(buf[:n])
+				if err != nil {
+					return strings.ReplaceAll(all.String(), "\r\n", "\n")
+				}
 			}
+		}, func(s string) {
+			if _, err := far.WriteString(s); err != nil {
+				t.Error(err)
+			}
+		}
+}
+
+// Enter on a serial console is heard, and what is typed is not echoed. A shell's
+// console is left to the shell.
+func TestEnter(t *testing.T) {
+	for _, shell := range []bool{false, true} {
+		path, read, typed := terminalWithInput(t)
+		pressed := make(chan struct{}, 4)
+		s := New(ring.New(10, time.Now()), log.New(io.Discard, "", 0))
+		s.Enter = func() { pressed <- struct{}{} }
+		s.Shell = func(console.Console) bool { return shell }
+		s.Attach(t.Context(), []console.Console{{Name: "pts", Path: path}})
+		read()
+		typed("x\r")
+		select {
+		case <-pressed:
+			if shell {
+				t.Error("the shell's input was read")
+			}
+		case <-time.After(time.Second):
+			if !shell {
+				t.Error("Enter was not heard")
+			}
+		}
+		if got := read(); !shell && strings.Contains(got, "x") {
+			t.Errorf("what was typed stands on the screen: %q", got)
 		}
 	}
 }
 
 // A console gets log and status, and nothing when nothing has changed.
 func TestRewrittenOnlyOnChange(t *testing.T) {
-	path, read := terminal(t)
+	path, read := pseudoTerminal(t)
 	keep, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0) // the far side would end with its last user
 	if err != nil {
 		t.Fatal(err)

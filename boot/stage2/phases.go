@@ -87,6 +87,8 @@ func (b *Box) console(ctx context.Context) error {
 	if len(list) == 0 {
 		return errors.New("there is no console to show anything on")
 	}
+	b.screen.Enter = func() { poke(b.enter) }
+	b.screen.Shell = func(c console.Console) bool { return b.debugShell() && c.Name == "ttyS0" }
 	// Not ended with the rest: the shutdown is to be seen too.
 	b.screen.Attach(context.WithoutCancel(ctx), list)
 	return nil
