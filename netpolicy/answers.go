@@ -16,8 +16,13 @@ type answers struct {
 
 	mu      sync.Mutex
 	pending []*request
+	http    bool // a request went out
 	gone    bool // answers can't be followed any more
 }
+
+// maxPending is how many requests may go out ahead of their answers and still be
+// told apart; a program that sends more can't change the protocol any more.
+const maxPending = 1024
 
 // request is one that has no answer yet.
 type request struct {
@@ -25,7 +30,12 @@ type request struct {
 	switches chan string // the new protocol or "", told once; nil when it asked for none
 }
 
-func newAnswers(f *flow) *answers { return &answers{f: f} }
+// asked says whether the connection has shown to be HTTP/1.
+func (a *answers) asked() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.http
+}
 
 // expect notes a request before it goes out. The result is not nil when it asks
 // for another protocol.
@@ -36,8 +46,13 @@ func (a *answers) expect(h *head) *request {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pending = append(a.pending, r)
-	if a.gone && r.switches != nil {
+	a.http = true
+	if len(a.pending) >= maxPending {
+		a.lose()
+	}
+	if !a.gone {
+		a.pending = append(a.pending, r)
+	} else if r.switches != nil {
 		r.switches <- ""
 	}
 	if r.switches == nil {
@@ -72,6 +87,11 @@ func (a *answers) next() *request {
 func (a *answers) lost() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.lose()
+}
+
+// lose is lost with a.mu held.
+func (a *answers) lose() {
 	a.gone = true
 	for _, r := range a.pending {
 		if r.switches != nil {

@@ -24,6 +24,8 @@ const negativeTTL = 5
 // nameServer answers a namespace's questions: allowed names get their synthetic
 // address, others NXDOMAIN, and no question leaves the box for those.
 type nameServer struct {
+	ctx     context.Context // ends with the namespace
+	busy    chan struct{}   // holds a place for each look-up outside
 	names   *names
 	allowed func(name string) bool
 	exists  func(ctx context.Context, name string) error // resolves outside; errNoName when there is none
@@ -74,9 +76,7 @@ func (s *nameServer) answer(q *dns.Msg) *dns.Msg {
 		s.refused(strings.TrimSuffix(strings.ToLower(ask.Name), "."))
 		return deny(m, ask, dns.RcodeNameError)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
-	defer cancel()
-	if err := s.exists(ctx, name); err != nil {
+	if err := s.outside(name); err != nil {
 		s.failed(name, err)
 		return deny(m, ask, dns.RcodeServerFailure)
 	}
@@ -90,6 +90,22 @@ func (s *nameServer) answer(q *dns.Msg) *dns.Msg {
 	}
 	s.put(m, ask, v4, v6)
 	return m
+}
+
+// maxLookups bounds the look-ups outside that one namespace has going.
+const maxLookups = 64
+
+// outside asks whether the name exists.
+func (s *nameServer) outside(name string) error {
+	ctx, cancel := context.WithTimeout(s.ctx, resolveTimeout)
+	defer cancel()
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+		return s.exists(ctx, name)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // put adds the addresses that fit the question; other types have an empty answer,

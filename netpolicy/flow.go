@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,14 +12,15 @@ import (
 // maxHead bounds a TLS hello or an HTTP head, which are judged whole.
 const maxHead = 64 << 10
 
-// maxSplice is how many bytes are moved between two looks at the counters.
+// maxSplice bounds the bytes moved between two looks at the counters.
 const maxSplice = 4 << 20
 
 // peeker reads ahead on a connection, so that first bytes can be judged before
 // they are passed on. An idle one holds no buffer.
 type peeker struct {
-	c   *net.TCPConn
-	buf []byte // read and not yet passed on
+	c      *net.TCPConn
+	buf    []byte // read ahead
+	passed int    // bytes at the start of buf that went on while they were judged
 }
 
 // fill reads more; it waits until there is something. io.EOF when the program
@@ -48,9 +48,52 @@ func (p *peeker) fill() error {
 // discard drops the first n bytes of the buffer.
 func (p *peeker) discard(n int) {
 	p.buf = p.buf[n:]
+	p.passed = max(p.passed-n, 0)
 	if len(p.buf) == 0 {
 		p.buf = nil
 	}
+}
+
+// unpassed is what of the first n bytes has not gone on yet.
+func (p *peeker) unpassed(n int) []byte { return p.buf[min(p.passed, n):n] }
+
+// waiting waits until there is something to read and says how many bytes; 0 is an
+// end or an error, which the next read tells. No pipe and no buffer is held
+// meanwhile, since most connections idle most of the time.
+func waiting(c *net.TCPConn) (int64, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	var b [1]byte
+	err = raw.Read(func(fd uintptr) bool {
+		if n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ); n > 0 {
+			return true
+		}
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		if err == nil {
+			n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ) // it came in between; 0 is the end
+		}
+		return err != unix.EAGAIN && err != unix.EINTR
+	})
+	return int64(n), err
+}
+
+// move splices up to n of the bytes that wait in from to to; 0 means that from ended.
+func move(to, from *net.TCPConn, n int64) (int64, error) {
+	if n <= 0 {
+		var b [1]byte
+		m, err := from.Read(b[:])
+		if err == io.EOF {
+			return 0, nil
+		}
+		if err == nil {
+			m, err = to.Write(b[:m])
+		}
+		return int64(m), err
+	}
+	return to.ReadFrom(&io.LimitedReader{R: from, N: n})
 }
 
 // readable waits until a read would not block, without holding a buffer.
@@ -76,18 +119,16 @@ type flow struct {
 	up *net.TCPConn
 	in *peeker
 
-	// answers is set before the first request goes out when the connection is
-	// cleartext HTTP/1, so that download follows the answers to them.
-	answers atomic.Pointer[answers]
+	answers *answers // followed when the connection is cleartext HTTP/1
 }
 
 // upload judges what the program sends first and passes it on. A nil error means
 // the program has ended its side.
 func (f *flow) upload() error {
-	kind, err := sniff(f.in)
+	kind, err := sniff(f.in, f.send)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			err = f.send(f.in.buf)
+			err = f.send(f.in.unpassed(len(f.in.buf)))
 		}
 		return err
 	}
@@ -106,8 +147,8 @@ func (f *flow) upload() error {
 
 // rest passes on all that still comes, spliced by the kernel.
 func (f *flow) rest() error {
-	b := f.in.buf
-	f.in.buf = nil
+	b := f.in.unpassed(len(f.in.buf))
+	f.in.discard(len(f.in.buf))
 	if err := f.send(b); err != nil {
 		return err
 	}
@@ -121,25 +162,29 @@ func (f *flow) rest() error {
 
 // send passes b on.
 func (f *flow) send(b []byte) error {
-	if len(b) == 0 {
-		return nil
+	for len(b) > 0 {
+		may, err := f.permit(int64(len(b)))
+		if err != nil {
+			return err
+		}
+		n, err := f.up.Write(b[:may])
+		f.sent(may, int64(n))
+		if err != nil {
+			return err
+		}
+		b = b[n:]
 	}
-	if _, err := f.permit(int64(len(b))); err != nil {
-		return err
-	}
-	n, err := f.up.Write(b)
-	f.sent(int64(n))
-	return err
+	return nil
 }
 
 // forward passes on exactly n bytes of what the program sends.
 func (f *flow) forward(n int64) error {
-	b := f.in.buf[:min(int64(len(f.in.buf)), n)]
-	if err := f.send(b); err != nil {
+	have := int(min(int64(len(f.in.buf)), n))
+	if err := f.send(f.in.unpassed(have)); err != nil {
 		return err
 	}
-	f.in.discard(len(b))
-	for n -= int64(len(b)); n > 0; {
+	f.in.discard(have)
+	for n -= int64(have); n > 0; {
 		m, err := f.splice(n)
 		if err != nil {
 			return err
@@ -154,50 +199,65 @@ func (f *flow) forward(n int64) error {
 
 // splice moves up to n bytes from the program without a copy; 0 means it ended.
 func (f *flow) splice(n int64) (int64, error) {
-	n, err := f.permit(min(n, maxSplice))
+	wait, err := waiting(f.k.down)
 	if err != nil {
 		return 0, err
 	}
-	m, err := f.up.ReadFrom(&io.LimitedReader{R: f.k.down, N: n})
-	f.sent(m)
+	if wait == 0 {
+		return move(f.up, f.k.down, 0)
+	}
+	may, err := f.permit(min(n, wait, maxSplice))
+	if err != nil {
+		return 0, err
+	}
+	m, err := move(f.up, f.k.down, may)
+	f.sent(may, m)
 	return m, err
 }
 
-func (f *flow) sent(n int64) {
+// sent counts what really went of what permit gave.
+func (f *flow) sent(given, n int64) {
 	f.st.sent.Add(n)
-	f.al.sent.Add(n)
+	f.al.sent.Add(n - given)
 }
 
-// permit says how many of the next n bytes may go now. At the limit it waits for
-// the owner's answer.
+// permit gives up to n bytes that may go now, taken off what the host may get
+// before sent counts them. At the limit it waits for the owner's answer.
 func (f *flow) permit(n int64) (int64, error) {
 	limit := f.s.p.UploadLimit
 	if limit == 0 {
+		f.al.sent.Add(n)
 		return n, nil
 	}
-	left := limit - f.al.sent.Load()
-	if left >= n {
-		return n, nil
+	for {
+		gone := f.al.sent.Load()
+		may := min(n, limit-gone)
+		if may <= 0 {
+			break
+		}
+		if f.al.sent.CompareAndSwap(gone, gone+may) {
+			return may, nil
+		}
 	}
-	if left > 0 && n > maxHead {
-		return left, nil
-	}
-	f.al.once.Do(func() { f.al.yes = f.s.p.Upload(f.s.ctx, f.t.host()) })
+	f.al.once.Do(func() { f.al.yes = f.s.p.Upload(f.s.ctx, f.al.host) })
 	if !f.al.yes {
-		return 0, &Refused{fmt.Sprintf("more than %d bytes to %s were not allowed", limit, f.t.host())}
+		return 0, &Refused{fmt.Sprintf("more than %d bytes to %s were not allowed", limit, f.al.host)}
 	}
+	f.al.sent.Add(n)
 	return n, nil
 }
 
 // download passes the answers back until the other side ends.
 func (f *flow) download() {
+	// Whatever ends this, nobody may go on waiting for an answer.
+	defer f.answers.lost()
 	// Waiting first lets upload say what the connection is before the first
 	// answer comes; a side that speaks before it was asked is no HTTP server.
 	err := readable(f.up)
-	if a := f.answers.Load(); a != nil && err == nil {
-		err = a.follow()
-		a.lost()
+	if err == nil && f.answers.asked() {
+		err = f.answers.follow()
 	}
+	f.answers.lost()
 	if err == nil {
 		err = f.back()
 	}
@@ -221,7 +281,11 @@ func (f *flow) back() error {
 
 // receive moves up to n bytes to the program; 0 means the other side ended.
 func (f *flow) receive(n int64) (int64, error) {
-	m, err := f.k.down.ReadFrom(&io.LimitedReader{R: f.up, N: min(n, maxSplice)})
+	wait, err := waiting(f.up)
+	if err != nil {
+		return 0, err
+	}
+	m, err := move(f.k.down, f.up, min(n, wait, maxSplice))
 	f.st.received.Add(m)
 	return m, err
 }

@@ -15,6 +15,7 @@ import (
 // read in two ways is refused (RFC 9112, sections 2.2, 5 and 6).
 type head struct {
 	raw    []byte // as sent, with the empty line at its end
+	passed int    // bytes of raw that went on while the first line was judged
 	first  [3]string
 	fields []field
 }
@@ -54,10 +55,18 @@ func readHead(p *peeker) (*head, error) {
 		if i := bytes.Index(p.buf[max(at-3, 0):], []byte("\r\n\r\n")); i >= 0 {
 			n := max(at-3, 0) + i + 4
 			h, err := parseHead(p.buf[:n])
-			if err == nil {
-				p.discard(n)
+			if err != nil {
+				return nil, err
 			}
-			return h, err
+			h.passed = p.passed
+			p.discard(n)
+			return h, nil
+		}
+		// Without its CR no line ends, and a program that forgot them would wait.
+		for i, c := range p.buf[at:] {
+			if i += at; c == '\n' && (i == 0 || p.buf[i-1] != '\r') {
+				return nil, &Refused{"its HTTP head has a stray line end"}
+			}
 		}
 		at = len(p.buf)
 		if err := p.fill(); err != nil {
@@ -124,7 +133,7 @@ func (h *head) version() string {
 // checkRequest holds a request against the target.
 func (h *head) checkRequest(t target) error {
 	method, uri, version := h.first[0], h.first[1], h.first[2]
-	if version != "HTTP/1.1" && version != "HTTP/1.0" || !isToken([]byte(method)) || strings.ContainsAny(uri, " \t") {
+	if version != "HTTP/1.1" && version != "HTTP/1.0" || !isToken([]byte(method)) || strings.ContainsFunc(uri, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		return &Refused{"its HTTP request begins wrongly"}
 	}
 	if method == "CONNECT" {
@@ -179,8 +188,7 @@ func (t target) is(host string) bool {
 // requests passes on a connection of cleartext HTTP/1: every head is judged, only
 // bodies are spliced.
 func (f *flow) requests() error {
-	a := newAnswers(f)
-	f.answers.Store(a)
+	a := f.answers
 	for {
 		h, err := readHead(f.in)
 		if err == io.EOF {
@@ -197,7 +205,7 @@ func (f *flow) requests() error {
 			return err
 		}
 		asked := a.expect(h)
-		if err := f.send(h.raw); err != nil {
+		if err := f.send(h.raw[h.passed:]); err != nil {
 			return err
 		}
 		if chunked {

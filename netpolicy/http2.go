@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -31,6 +32,16 @@ func (f *flow) frames() error {
 	if err := f.forward(int64(len(preface))); err != nil {
 		return err
 	}
+	// A server of HTTP/1 that skips the preface must not find a request behind it:
+	// the first frame is the settings (RFC 9113, section 3.4), which are no text.
+	for len(f.in.buf) < 9 {
+		if err := f.in.fill(); err != nil {
+			return unexpected(err)
+		}
+	}
+	if h := f.in.buf; http2.FrameType(h[3]) != http2.FrameSettings || h[0] != 0 || [4]byte(h[5:9]) != [4]byte{} {
+		return &Refused{"its HTTP/2 connection begins wrongly"}
+	}
 	c := &authorities{t: f.t}
 	c.dec = hpack.NewDecoder(4096, c.field)
 	c.dec.SetAllowedMaxDynamicTableSize(maxTable)
@@ -57,6 +68,9 @@ func (f *flow) frame(c *authorities) error {
 	h := f.in.buf
 	size := int(h[0])<<16 | int(h[1])<<8 | int(h[2])
 	kind, flags := http2.FrameType(h[3]), http2.Flags(h[4])
+	if kind == http2.FramePushPromise {
+		return &Refused{"its HTTP/2 frames are a server's"}
+	}
 	if kind != http2.FrameHeaders && kind != http2.FrameContinuation {
 		if c.open {
 			return &Refused{"its HTTP/2 fields are cut by another frame"}
@@ -94,7 +108,9 @@ func (c *authorities) field(h hpack.HeaderField) {
 		c.err = &Refused{"its HTTP/2 fields are too many"}
 	case h.Name == ":method" && h.Value == "CONNECT":
 		c.err = &Refused{"it asks an HTTP server to connect onwards"}
-	case (h.Name == ":authority" || h.Name == "host") && !c.t.is(h.Value):
+	case h.Name == ":path" && h.Value != "*" && !strings.HasPrefix(h.Value, "/"):
+		c.err = &Refused{"its HTTP/2 request has no path"}
+	case (strings.EqualFold(h.Name, ":authority") || strings.EqualFold(h.Name, "host")) && !c.t.is(h.Value):
 		c.err = &Refused{fmt.Sprintf("its HTTP request is for %.253q", h.Value)}
 	}
 }

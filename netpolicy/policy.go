@@ -136,7 +136,7 @@ type Space struct {
 	mu      sync.Mutex
 	conns   map[*conn]struct{}
 	stats   map[string]*stat      // by host:port
-	uploads map[string]*allowance // by host
+	uploads map[string]*allowance // by what a rule names
 }
 
 // Namespace is one that waits for a program and its policy.
@@ -186,7 +186,7 @@ func (ns *Namespace) Attach(p Policy) (*Space, error) {
 // serve starts what answers inside the namespace.
 func (s *Space) serve() {
 	h := &nameServer{
-		names: s.names, log: s.n.log,
+		ctx: s.ctx, busy: make(chan struct{}, maxLookups), names: s.names, log: s.n.log,
 		allowed: func(name string) bool { return s.set.Load().Name(name) },
 		exists:  s.n.dial.exists,
 		refused: func(name string) { s.tell.refused(name + ":53") },

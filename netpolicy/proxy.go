@@ -3,11 +3,13 @@ package netpolicy
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"gurtos/netpolicy/rules"
 )
@@ -17,7 +19,12 @@ import (
 // those of a redirected connection.
 func (s *Space) proxied(k *conn) {
 	in := &peeker{c: k.down}
+	k.down.SetReadDeadline(time.Now().Add(dialTimeout)) //nolint:errcheck // a closed connection says so next
 	h, err := readHead(in)
+	k.down.SetReadDeadline(time.Time{}) //nolint:errcheck // the same
+	if err == nil && h.first[2] != "HTTP/1.1" && h.first[2] != "HTTP/1.0" {
+		err = &Refused{"it is no HTTP/1"}
+	}
 	if err != nil {
 		var no *Refused
 		if errors.As(err, &no) {
@@ -45,7 +52,7 @@ func (s *Space) proxied(k *conn) {
 		}
 		return
 	}
-	up, err := s.open(k, t)
+	up, rule, err := s.open(k, t)
 	if err != nil {
 		s.refuse(k, t, err)
 		return
@@ -57,7 +64,7 @@ func (s *Space) proxied(k *conn) {
 	} else {
 		in.buf = append(originForm(h), in.buf...)
 	}
-	s.pass(k, t, up, in)
+	s.pass(k, t, rule, up, in)
 }
 
 var established200 = []byte("HTTP/1.1 200 Connection established\r\n\r\n")
@@ -132,5 +139,8 @@ func answer(c *net.TCPConn, status int, sentence string) {
 	body := sentence + "\n"
 	fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), len(body), body)
-	c.CloseWrite() //nolint:errcheck // the program may have gone
+	// What the program still sends is read, or its reset would overtake the answer.
+	c.CloseWrite()                                  //nolint:errcheck // the program may have gone
+	c.SetReadDeadline(time.Now().Add(time.Second))  //nolint:errcheck // the same
+	io.Copy(io.Discard, io.LimitReader(c, maxHead)) //nolint:errcheck // the same
 }

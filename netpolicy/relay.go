@@ -51,9 +51,11 @@ func (t target) verdict(set *rules.Set) (rules.Rule, error) {
 // stat counts what passes to and from one host:port.
 type stat struct{ sent, received, conns atomic.Int64 }
 
-// allowance is how much may be sent to one host, whatever the port.
+// allowance is how much may be sent to what one rule names, whatever the port. All
+// names below a wildcard share one, or each new name would be a new allowance.
 type allowance struct {
-	sent atomic.Int64
+	host string
+	sent atomic.Int64 // with what is about to go
 
 	once sync.Once // asks the upload question
 	yes  bool      // the answer, set by once
@@ -128,20 +130,20 @@ func (s *Space) relayed(k *conn) {
 		s.swapped(k, t, sw, in)
 		return
 	}
-	up, err := s.open(k, t)
+	up, rule, err := s.open(k, t)
 	if err != nil {
 		reset(k.down)
 		return
 	}
-	s.pass(k, t, up, in)
+	s.pass(k, t, rule, up, in)
 }
 
 // open dials a target for k, or tells why not.
-func (s *Space) open(k *conn, t target) (*net.TCPConn, error) {
+func (s *Space) open(k *conn, t target) (*net.TCPConn, rules.Rule, error) {
 	rule, err := t.verdict(s.set.Load())
 	if err != nil {
 		s.tell.refused(t.String())
-		return nil, err
+		return nil, rule, err
 	}
 	k.aim(t)
 	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
@@ -149,26 +151,27 @@ func (s *Space) open(k *conn, t target) (*net.TCPConn, error) {
 	up, err := s.n.dial.dial(ctx, t.host(), t.port, rule.Exact())
 	if no, refused := errors.AsType[*Refused](err); refused {
 		s.tell.refused(t.String())
-		return nil, no
+		return nil, rule, no
 	}
 	if err != nil {
-		return nil, err
+		return nil, rule, err
 	}
-	// A rule may have gone while the dialler waited.
+	// The rule may have gone before k had its aim.
 	if _, err := t.verdict(s.set.Load()); err != nil {
 		up.Close()
-		return nil, err
+		return nil, rule, err
 	}
 	k.join(up)
-	return up, nil
+	return up, rule, nil
 }
 
 // pass moves bytes both ways until both sides have ended. in is where the
 // program's bytes come from: k.down with what was read ahead of it.
-func (s *Space) pass(k *conn, t target, up *net.TCPConn, in *peeker) {
-	st, al := s.account(t)
+func (s *Space) pass(k *conn, t target, rule rules.Rule, up *net.TCPConn, in *peeker) {
+	st, al := s.account(t, rule)
 	st.conns.Add(1)
 	f := &flow{s: s, k: k, t: t, st: st, al: al, up: up, in: in}
+	f.answers = &answers{f: f}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -188,17 +191,29 @@ func (s *Space) pass(k *conn, t target, up *net.TCPConn, in *peeker) {
 	<-done
 }
 
-func (s *Space) account(t target) (*stat, *allowance) {
+// maxStats bounds the host:port pairs that are counted apart, and others counts the
+// rest: a wildcard over a server of the program's own has no end of names and ports.
+const (
+	maxStats = 1000
+	others   = "others"
+)
+
+func (s *Space) account(t target, rule rules.Rule) (*stat, *allowance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, al := s.stats[t.String()], s.uploads[t.host()]
+	at := t.String()
+	if s.stats[at] == nil && len(s.stats) >= maxStats {
+		at = others
+	}
+	host := rule.Host()
+	st, al := s.stats[at], s.uploads[host]
 	if st == nil {
 		st = &stat{}
-		s.stats[t.String()] = st
+		s.stats[at] = st
 	}
 	if al == nil {
-		al = &allowance{}
-		s.uploads[t.host()] = al
+		al = &allowance{host: host}
+		s.uploads[host] = al
 	}
 	return st, al
 }

@@ -22,13 +22,43 @@ const (
 	http2Preface
 )
 
+// maxFirstLine is how much of a first line is kept. No request is that long.
+const maxFirstLine = 32 << 10
+
+var errLongLine = &Refused{"its first line is longer than 32 KB"}
+
 // sniff reads just as far as it takes to tell. A line that any HTTP server might
 // take for a request counts as HTTP, however odd: it is refused later, not passed.
-func sniff(p *peeker) (kind, error) {
+//
+// A program that speaks another protocol may wait for an answer to half a line, so
+// what has come of one is passed on by pass at once. That gives nothing away: no
+// server answers a request before its first line is whole.
+func sniff(p *peeker, pass func([]byte) error) (kind, error) {
+	long := false
 	for {
 		if len(p.buf) > 0 {
-			if k, sure := judge(p.buf); sure {
+			k, sure := judge(p.buf)
+			if sure && long && k != opaque {
+				return opaque, errLongLine
+			}
+			if sure {
 				return k, nil
+			}
+			if p.buf[0] != 0x16 {
+				if err := pass(p.unpassed(len(p.buf))); err != nil {
+					return opaque, err
+				}
+				p.passed = len(p.buf)
+			}
+			if len(p.buf) > maxFirstLine {
+				if bytes.Contains(bytes.ToUpper(p.buf), []byte("HTTP/")) {
+					return opaque, errLongLine
+				}
+				// What is kept begins with a byte of no importance, and holds what
+				// "HTTP/" may still become.
+				long = true
+				p.discard(len(p.buf) - 8)
+				p.buf[0] = '?'
 			}
 		}
 		if err := p.fill(); err != nil {
@@ -48,31 +78,21 @@ func judge(b []byte) (k kind, sure bool) {
 		}
 		return opaque, true
 	}
-	// Servers skip empty lines in front of a request (RFC 9112, section 2.2).
-	line := bytes.TrimLeft(b, "\r\n")
-	if len(line) == 0 {
-		return opaque, len(b) > 64
-	}
-	end := bytes.IndexByte(line, '\n')
-	if end >= 0 {
-		line = line[:end]
-		switch up := bytes.ToUpper(line); {
-		case bytes.HasPrefix(up, []byte("PRI ")) && bytes.Contains(up, []byte("HTTP/2")):
-			return http2Preface, true
-		case bytes.Contains(up, []byte("HTTP/")):
-			return http1, true
-		}
+	// Servers skip empty lines in front of a request (RFC 9112, section 2.2), and
+	// some of them any white space.
+	line := bytes.TrimLeft(b, "\r\n\t\v\f ")
+	line, _, ended := bytes.Cut(line, []byte("\n"))
+	switch up := bytes.ToUpper(line); {
+	case ended && bytes.HasPrefix(up, []byte("PRI ")) && bytes.Contains(up, []byte("HTTP/2")):
+		return http2Preface, true
+	case ended && bytes.Contains(up, []byte("HTTP/")):
+		return http1, true
+	case bytes.IndexByte(line, 0) >= 0 && !bytes.Contains(up, []byte("HTTP/")):
+		// No server reads a request line with this byte in it, and most binary
+		// protocols have it early.
 		return opaque, true
 	}
-	// Without a line's end: the start of a request line has a method first.
-	method := line
-	if i := bytes.IndexAny(line, " \t"); i >= 0 {
-		method = line[:i]
-	}
-	if len(method) > 64 || !isToken(method) {
-		return opaque, true
-	}
-	return opaque, false
+	return opaque, ended
 }
 
 // isToken says whether b is a token of RFC 9110, section 5.6.2.
@@ -94,7 +114,10 @@ func isToken(b []byte) bool {
 // checkHello reads a whole TLS hello and holds the name in it, when there is one,
 // against the target.
 func (f *flow) checkHello() error {
+	// Half a hello is a half-open connection.
+	f.k.down.SetReadDeadline(time.Now().Add(dialTimeout)) //nolint:errcheck // a closed connection says so next
 	n, err := helloLength(f.in)
+	f.k.down.SetReadDeadline(time.Time{}) //nolint:errcheck // the same
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strings"
@@ -65,16 +66,16 @@ func (s *Space) swapFor(t target) *Swap {
 // swapped answers TLS in the target's place and passes each request on with the
 // key put in.
 func (s *Space) swapped(k *conn, t target, sw *Swap, in *peeker) {
+	k.aim(t) // first, or a rule that goes now would not close it
 	rule, err := t.verdict(s.set.Load())
 	if err != nil {
 		s.tell.refused(t.String())
 		reset(k.down)
 		return
 	}
-	k.aim(t)
 	f := &flow{s: s, k: k, t: t, in: in}
-	kind, err := sniff(in)
-	if err == nil && kind != tlsHello {
+	err = in.fill()
+	if err == nil && in.buf[0] != 0x16 {
 		err = &Refused{"it is not TLS"}
 	}
 	if err == nil {
@@ -88,7 +89,7 @@ func (s *Space) swapped(k *conn, t target, sw *Swap, in *peeker) {
 		reset(k.down)
 		return
 	}
-	st, al := s.account(t)
+	st, al := s.account(t, rule)
 	st.conns.Add(1)
 	x := &swapper{s: s, t: t, sw: sw, exact: rule.Exact(), st: st, al: al}
 	x.serve(k.down, in)
@@ -102,6 +103,28 @@ type swapper struct {
 	exact bool
 	st    *stat
 	al    *allowance
+
+	mu       sync.Mutex
+	ended    bool           // no request may begin any more
+	requests sync.WaitGroup // added to with mu held and ended false
+}
+
+// begin counts a request in, unless the connection has ended.
+func (x *swapper) begin() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.ended {
+		x.requests.Add(1)
+	}
+	return !x.ended
+}
+
+// end waits for the requests that run.
+func (x *swapper) end() {
+	x.mu.Lock()
+	x.ended = true
+	x.mu.Unlock()
+	x.requests.Wait()
 }
 
 // serve speaks HTTP on the connection until it ends.
@@ -126,7 +149,7 @@ func (x *swapper) serve(c *net.TCPConn, in *peeker) {
 	ended := make(chan struct{})
 	one := &oneListener{conn: &ahead{TCPConn: c, buf: in.buf, closed: sync.OnceFunc(func() { close(ended) })}, ended: ended}
 	srv := &http.Server{
-		Handler:           x.handler(tr),
+		Handler:           x.handler(quiet{tr}),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{*leaf}, NextProtos: []string{"h2", "http/1.1"}},
 		ReadHeaderTimeout: dialTimeout,
 		MaxHeaderBytes:    maxHead,
@@ -135,6 +158,7 @@ func (x *swapper) serve(c *net.TCPConn, in *peeker) {
 	}
 	srv.ServeTLS(one, "", "") //nolint:errcheck // it ends when the one connection has
 	srv.Close()
+	x.end()
 }
 
 func (x *swapper) dial(ctx context.Context) (net.Conn, error) {
@@ -168,6 +192,10 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !x.begin() {
+			return
+		}
+		defer x.requests.Done()
 		if !x.t.is(r.Host) {
 			x.s.tell.refused(x.t.String())
 			http.Error(w, "This connection is for "+x.t.name+" alone.", http.StatusMisdirectedRequest)
@@ -185,6 +213,9 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 // placeholder anywhere else.
 func (x *swapper) put(r *http.Request) error {
 	p := x.sw.Placeholder
+	if r.Method == http.MethodConnect {
+		return &Refused{"it asks an HTTP server to connect onwards"}
+	}
 	if len(r.Header.Values("Upgrade")) > 0 {
 		return &Refused{"a connection that carries a key stays HTTP"}
 	}
@@ -263,13 +294,7 @@ func (w *watched) Close() error { return w.r.Close() }
 
 // clean takes the key out of an answer.
 func (x *swapper) clean(r *http.Response) error {
-	for _, h := range []http.Header{r.Header, r.Trailer} {
-		for _, values := range h {
-			for i, v := range values {
-				values[i] = x.cleanText(v)
-			}
-		}
-	}
+	x.cleanFields(r.Header)
 	body := r.Body
 	switch enc := strings.ToLower(r.Header.Get("Content-Encoding")); enc {
 	case "", "identity":
@@ -285,8 +310,31 @@ func (x *swapper) clean(r *http.Response) error {
 	}
 	r.Header.Del("Content-Length")
 	r.ContentLength = -1
-	r.Body = newCleaned(body, x.sw, meter.For(r))
+	r.Body = newCleaned(body, x.sw, meter.For(r), func() { x.cleanFields(r.Trailer) })
 	return nil
+}
+
+func (x *swapper) cleanFields(h http.Header) {
+	for name, values := range h {
+		if x.cleanText(name) != name {
+			delete(h, name)
+			continue
+		}
+		for i, v := range values {
+			values[i] = x.cleanText(v)
+		}
+	}
+}
+
+// quiet passes no answers on that come ahead of the answer (100 to 199): they
+// would not be cleaned.
+type quiet struct{ http.RoundTripper }
+
+func (q quiet) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t := httptrace.ContextClientTrace(r.Context()); t != nil {
+		t.Got1xxResponse = nil // httputil.ReverseProxy set it for this request alone
+	}
+	return q.RoundTripper.RoundTrip(r)
 }
 
 func (x *swapper) cleanText(s string) string {
@@ -307,13 +355,14 @@ type cleaned struct {
 	w     io.WriteCloser // cleans into out
 	out   bytes.Buffer
 	meter *meter.Meter
+	ended func() // the answer's trailer has come
 	tell  func()
 	err   error
 	chunk []byte
 }
 
-func newCleaned(r io.ReadCloser, sw *Swap, m *meter.Meter) *cleaned {
-	c := &cleaned{r: r, meter: m}
+func newCleaned(r io.ReadCloser, sw *Swap, m *meter.Meter, ended func()) *cleaned {
+	c := &cleaned{r: r, meter: m, ended: ended}
 	c.w = sw.Clean(&c.out)
 	c.tell = sync.OnceFunc(func() {
 		if m == nil || sw.Metered == nil {
@@ -343,6 +392,7 @@ func (c *cleaned) Read(b []byte) (int, error) {
 				err = cerr
 			}
 			c.err = err
+			c.ended()
 			c.tell()
 		}
 	}
@@ -376,14 +426,11 @@ func (c *counted) Read(b []byte) (int, error) {
 }
 
 func (c *counted) Write(b []byte) (int, error) {
-	f := flow{s: c.x.s, t: c.x.t, al: c.x.al}
-	if _, err := f.permit(int64(len(b))); err != nil {
+	f := flow{s: c.x.s, st: c.x.st, al: c.x.al, up: c.TCPConn}
+	if err := f.send(b); err != nil {
 		return 0, err
 	}
-	n, err := c.TCPConn.Write(b)
-	c.x.st.sent.Add(int64(n))
-	c.x.al.sent.Add(int64(n))
-	return n, err
+	return len(b), nil
 }
 
 // ahead is a connection some of whose bytes were read already.

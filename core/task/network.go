@@ -38,6 +38,10 @@ type Space interface {
 // {hosts: [{host, sent, received, conns}]}.
 const noteNetwork = "network"
 
+// maxUnresolved bounds the names that a run is told of: below a wildcard a task can
+// ask for any number.
+const maxUnresolved = 50
+
 // megabyte is what the setting uploadAskMB counts in.
 const megabyte = 1_000_000
 
@@ -126,8 +130,10 @@ func (w *wire) blocked(hostport string, count int) {
 // resolve.
 func (w *wire) noName(name string, why error) {
 	w.mu.Lock()
-	told := w.failed[name]
-	w.failed[name] = true
+	told := w.failed[name] || len(w.failed) >= maxUnresolved
+	if !told {
+		w.failed[name] = true
+	}
 	w.mu.Unlock()
 	if told {
 		return

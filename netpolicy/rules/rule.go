@@ -25,17 +25,24 @@ type Rule struct {
 
 // String is the normalised spelling; Parse of it gives the same rule.
 func (r Rule) String() string {
-	host := r.name
-	switch {
-	case r.wildcard:
-		host = "*." + host
-	case r.addr.IsValid():
+	if r.addr.IsValid() {
 		return netip.AddrPortFrom(r.addr, r.port).String()
 	}
 	if r.port != 0 {
-		return host + ":" + strconv.Itoa(int(r.port))
+		return r.Host() + ":" + strconv.Itoa(int(r.port))
 	}
-	return host
+	return r.Host()
+}
+
+// Host is the rule without its port.
+func (r Rule) Host() string {
+	switch {
+	case r.addr.IsValid():
+		return r.addr.String()
+	case r.wildcard:
+		return "*." + r.name
+	}
+	return r.name
 }
 
 // Exact says whether the rule names one host and one port: only such a rule
