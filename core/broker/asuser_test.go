@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test's own program be started again as another user.
+// TestMain lets the test's own program be started again: as another user, and as a box
+// that is to be killed.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("BROKER_TEST_ASK"); path != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -23,6 +24,10 @@ func TestMain(m *testing.M) {
 			fmt.Println(a)
 		}
 		os.Exit(0)
+	}
+	if home := os.Getenv("BROKER_TEST_ENGINE"); home != "" {
+		fmt.Fprintln(os.Stderr, engine(home))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
