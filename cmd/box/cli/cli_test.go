@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"gurtos/core/actionlog"
 )
 
 var update = flag.Bool("update", false, "write the generated part of docs/cli.md")
@@ -134,6 +136,25 @@ func TestFlagsStandAnywhere(t *testing.T) {
 func TestTextOfTasksSteersNoTerminal(t *testing.T) {
 	if got := visible("a\x1b[2Jb\x07\u009bc\nd"); strings.ContainsAny(got, "\x1b\x07\u009b\n") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestEventsInWords(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{`{"seq":1,"at":"2026-12-01T05:00:00.000Z","type":"note","track":"box","data":{"what":"settings","by":"Ada","set":{"keepDays":7}},"prev":""}`, `box notes settings: by Ada, set {"keepDays":7}`},
+		{`{"seq":1,"at":"2026-12-01T05:00:00.000Z","type":"note","track":"wallet","data":[1],"prev":""}`, `wallet notes [1]`},
+		{`{"seq":1,"at":"2026-12-01T05:00:00.000Z","type":"task.state","task":"t1","state":"failed","error":"Stopped.","prev":""}`, `failed: Stopped.`},
+		{`{"seq":1,"at":"2026-12-01T05:00:00.000Z","type":"approval.answered","task":"t1","id":"a","approved":false,"by":"undo","prev":""}`, `undo says no`},
+		{`{"seq":1,"at":"2026-12-01T05:00:00.000Z","type":"cost","cents":0.1,"what":"model","prev":""}`, `cost 0.1¢ for model`},
+		{`{"seq":1,"at":"2026-12-01T05:00:00.000Z","type":"net.blocked","task":"t1","host":"x:1","prev":""}`, `blocked x:1`},
+	} {
+		ev, err := actionlog.Decode([]byte(c.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := what(ev); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -224,9 +226,33 @@ func what(ev actionlog.Event) string {
 	case actionlog.TypeNetBlocked:
 		return "blocked " + ev.Host
 	case actionlog.TypeNote:
-		return fmt.Sprintf("%s notes %s", ev.Track, clip(string(ev.Data), 140))
+		return clip(note(ev), 160)
 	}
 	return string(ev.Type)
+}
+
+// note is what an app or the box itself says, its parts by name.
+func note(ev actionlog.Event) string {
+	var data map[string]json.RawMessage
+	if json.Unmarshal(ev.Data, &data) != nil {
+		return fmt.Sprintf("%s notes %s", ev.Track, ev.Data)
+	}
+	text := ev.Track + " notes"
+	var what string
+	if json.Unmarshal(data["what"], &what) == nil && what != "" {
+		text += " " + what
+		delete(data, "what")
+	}
+	sep := ": "
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		value := string(data[name])
+		var plain string
+		if json.Unmarshal(data[name], &plain) == nil {
+			value = plain
+		}
+		text, sep = text+sep+name+" "+value, ", "
+	}
+	return text
 }
 
 func logVerify(s *session) error {
