@@ -299,7 +299,7 @@ func TestWriterPutsFilesIn(t *testing.T) {
 	at := time.Date(2020, 1, 2, 3, 4, 5, 6, time.UTC)
 	for _, err := range []error{
 		w.File("d/f", 0o644, at, strings.NewReader("new")),
-		w.File("n/e/w", 0o755, at, strings.NewReader("deep")),
+		w.File("n/e/w", 0o6755, at, strings.NewReader("deep")),
 		w.Symlink("../x", "d/l", at),
 		w.Folder("empty", 0o700, at),
 		w.Folder("n", 0o755, at),
@@ -318,6 +318,10 @@ func TestWriterPutsFilesIn(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	var st unix.Stat_t
+	if err := unix.Lstat(v.Layer+"/upper/n/e/w", &st); err != nil || st.Mode&0o7777 != 0o755 {
+		t.Errorf("mode %o, %v; want 755", st.Mode&0o7777, err)
+	}
 	if err := Seal(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +329,6 @@ func TestWriterPutsFilesIn(t *testing.T) {
 	if got := shown(t, View{Base: base, Lowers: []string{v.Layer}}); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	var st unix.Stat_t
 	for _, p := range []string{"n", "n/e/w", "d/l", "empty"} {
 		if err := unix.Lstat(v.Layer+"/upper/"+p, &st); err != nil || st.Uid != Canonical || p != "n/e" && st.Mtim.Nano() != at.UnixNano() {
 			t.Errorf("%s: uid %d, time %d, %v", p, st.Uid, st.Mtim.Nano(), err)

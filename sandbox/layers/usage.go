@@ -24,6 +24,17 @@ func Usage(dir string) (bytes, inodes int64, err error) {
 	return bytes, inodes, nil
 }
 
+// Measure adds up any folder as Usage does, also while a sandbox changes it. What
+// is nested too deep to be sealed is a PathError.
+func Measure(dir string) (bytes, inodes int64, err error) {
+	d, err := openDir(dir)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", dir, err)
+	}
+	defer d.Close()
+	return measure(d)
+}
+
 func measure(dir *os.File) (bytes, inodes int64, err error) {
 	top, err := openDirAt(dir, ".")
 	if err != nil {
@@ -55,8 +66,11 @@ func measure(dir *os.File) (bytes, inodes int64, err error) {
 			}
 			inodes++
 			bytes += st.Blocks * 512
-			if !isDir(&st) || depth == maxDepth {
+			if !isDir(&st) {
 				continue
+			}
+			if depth > maxDepth {
+				return &PathError{n, fmt.Sprintf("is nested more than %d folders deep", maxDepth)}
 			}
 			sub, err := openFolder(fd, n)
 			if err == unix.ENOENT || err == unix.ENOTDIR {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -154,7 +152,7 @@ func (c *Cap) Used() (bytes, inodes int64, err error) {
 		return u.bytes, u.inodes, err
 	}
 	for _, d := range c.dirs {
-		b, n, err := measure(d)
+		b, n, err := layers.Measure(d)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -163,9 +161,13 @@ func (c *Cap) Used() (bytes, inodes int64, err error) {
 	return bytes, inodes, nil
 }
 
-// Over tells whether the mark is reached.
+// Over tells whether the mark is reached. Folders that are nested too deep to be
+// measured are over it.
 func (c *Cap) Over() (bool, error) {
 	bytes, inodes, err := c.Used()
+	if errors.As(err, new(*layers.PathError)) {
+		return true, nil
+	}
 	return bytes >= c.bytes || inodes >= c.inodes, err
 }
 
@@ -208,35 +210,4 @@ func (c *Cap) Release() error {
 		return fmt.Errorf("disk cap: %w", err)
 	}
 	return nil
-}
-
-// measure adds up a tree, a file of several names once.
-func measure(dir string) (bytes, inodes int64, err error) {
-	type key struct{ dev, ino uint64 }
-	seen := map[key]bool{}
-	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		// A running sandbox removes files meanwhile; what it nests too deep for a
-		// path counts as little as it takes.
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(p, &st); err != nil {
-			return nil
-		}
-		if st.Nlink > 1 && !d.IsDir() {
-			if k := (key{st.Dev, st.Ino}); seen[k] {
-				return nil
-			} else {
-				seen[k] = true
-			}
-		}
-		bytes += st.Blocks * 512
-		inodes++
-		return nil
-	})
-	return bytes, inodes, err
 }
