@@ -119,13 +119,13 @@ func (n *needle) begins() []byte {
 
 // In says whether any of the secrets stands in text.
 func (s *Set) In(text string) bool {
-	_, _, found := s.next(text, 0)
+	_, _, found := s.next(text, 0, true)
 	return found != nil
 }
 
 // Replace puts [NAME] in place of each secret.
 func (s *Set) Replace(text string) string {
-	start, end, found := s.next(text, 0)
+	start, end, found := s.next(text, 0, true)
 	if found == nil {
 		return text
 	}
@@ -135,7 +135,7 @@ func (s *Set) Replace(text string) string {
 		b.WriteString(text[at:start])
 		b.WriteString("[" + found.name + "]")
 		at = end
-		start, end, found = s.next(text, at)
+		start, end, found = s.next(text, at, true)
 	}
 	b.WriteString(text[at:])
 	return b.String()
@@ -192,56 +192,95 @@ func (s *Set) ReplaceJSON(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[done:]...)
 }
 
-// next finds the first secret at or behind from.
-func (s *Set) next(text string, from int) (start, end int, found *needle) {
+// more is what a match gives that the text's end cut short, and which text that is
+// still to come (final is false) may complete.
+const more = -1
+
+// next finds the first secret at or behind from. Where more text may come, found is
+// nil and end is more when a secret may have begun at start.
+func (s *Set) next(text string, from int, final bool) (start, end int, found *needle) {
 	if s == nil || !s.any {
 		return 0, 0, nil
 	}
 	for i := from; i < len(text); i++ {
 		for _, n := range s.first[text[i]] {
-			if end := n.match(text, i); end > 0 {
+			switch end := n.match(text, i, final); {
+			case end > 0:
 				return i, end, n
+			case end == more:
+				return i, more, nil
 			}
 		}
 	}
 	return 0, 0, nil
 }
 
-// match gives the end of the needle when it begins at i, else 0.
-func (n *needle) match(text string, i int) int {
+// match gives the end of the needle when it begins at i, else 0 or more.
+func (n *needle) match(text string, i int, final bool) int {
 	switch n.how {
 	case alone:
+		if wordBefore(text[:i]) {
+			return 0
+		}
 		end := i + len(n.text)
-		if !strings.HasPrefix(text[i:], n.text) || wordBefore(text[:i]) || wordAfter(text[end:]) {
+		if end > len(text) || end == len(text) && !final {
+			return cut(final || !strings.HasPrefix(n.text, text[i:]))
+		}
+		if !strings.HasPrefix(text[i:], n.text) {
+			return 0
+		}
+		if !final && !utf8.FullRuneInString(text[end:]) {
+			return more
+		}
+		if wordAfter(text[end:]) {
 			return 0
 		}
 		return end
 	case hexed:
-		if len(text)-i < len(n.text) || !strings.EqualFold(text[i:i+len(n.text)], n.text) {
+		have := min(len(text)-i, len(n.text))
+		if !strings.EqualFold(text[i:i+have], n.text[:have]) {
 			return 0
+		}
+		if have < len(n.text) {
+			return cut(final)
 		}
 		return i + len(n.text)
 	default:
-		return matchEscaped(text, i, n.text)
+		return matchEscaped(text, i, n.text, final)
 	}
+}
+
+// cut is the result of a match that ran out of text.
+func cut(final bool) int {
+	if final {
+		return 0
+	}
+	return more
 }
 
 func wordBefore(s string) bool { r, size := utf8.DecodeLastRuneInString(s); return size > 0 && word(r) }
 func wordAfter(s string) bool  { r, size := utf8.DecodeRuneInString(s); return size > 0 && word(r) }
 func word(r rune) bool         { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-func matchEscaped(text string, i int, value string) int {
+func matchEscaped(text string, i int, value string, final bool) int {
 	for j := 0; j < len(value); {
 		if i >= len(text) {
-			return 0
+			return cut(final)
 		}
 		if value[j] == '\\' && text[i] == '\\' {
-			if size := backslashed(text[i:], '\\'); size > 0 {
+			size := backslashed(text[i:], '\\', final)
+			if size == more {
+				return more
+			}
+			if size > 0 {
 				i, j = i+size, j+1
 				continue
 			}
 			// JSON doubles backslashes, JSON inside JSON again: runs match runs.
 			v, t := run(value[j:]), run(text[i:])
+			if i+t == len(text) && !final {
+				return more
+			}
 			if t < v {
 				return 0
 			}
@@ -252,14 +291,17 @@ func matchEscaped(text string, i int, value string) int {
 			i, j = i+1, j+1
 			continue
 		}
-		if c, size := percent(text[i:]); size > 0 && (c == value[j] || value[j] == ' ' && c == '+') {
+		c, size := percent(text[i:], final)
+		if size == more {
+			return more
+		}
+		if size > 0 && (c == value[j] || value[j] == ' ' && c == '+') {
 			i, j = i+size, j+1
 			continue
 		}
 		r, width := utf8.DecodeRuneInString(value[j:])
-		size := backslashed(text[i:], r)
-		if size == 0 {
-			return 0
+		if size = backslashed(text[i:], r, final); size <= 0 {
+			return size
 		}
 		i, j = i+size, j+width
 	}
@@ -269,7 +311,7 @@ func matchEscaped(text string, i int, value string) int {
 func run(s string) int { return len(s) - len(strings.TrimLeft(s, `\`)) }
 
 // percent reads %41, and %2541 where it was escaped twice.
-func percent(s string) (byte, int) {
+func percent(s string, final bool) (byte, int) {
 	if s[0] != '%' {
 		return 0, 0
 	}
@@ -279,6 +321,9 @@ func percent(s string) (byte, int) {
 			break
 		}
 		i += 2
+	}
+	if rest := s[i:]; !final && (len(rest) < 2 || len(rest) < 4 && rest[:2] == "25") && strings.Trim(rest, "0123456789abcdefABCDEF") == "" {
+		return 0, more
 	}
 	if len(s) < i+2 {
 		return 0, 0
@@ -291,10 +336,13 @@ func percent(s string) (byte, int) {
 }
 
 // backslashed gives the length of a JSON escape of r behind one or more backslashes.
-func backslashed(s string, r rune) int {
+func backslashed(s string, r rune, final bool) int {
 	n := run(s)
-	if n == 0 || n == len(s) {
+	if n == 0 {
 		return 0
+	}
+	if n == len(s) {
+		return cut(final)
 	}
 	if strings.ContainsRune(`"/`, r) && rune(s[n]) == r {
 		return n + 1
@@ -306,6 +354,9 @@ func backslashed(s string, r rune) int {
 	i := 0
 	for _, u := range units {
 		n := run(s[i:])
+		if rest := s[i+n:]; !final && len(rest) < 5 && (n > 0 || rest == "") && strings.HasPrefix("u", rest[:min(len(rest), 1)]) {
+			return more
+		}
 		if n == 0 || len(s) < i+n+5 || s[i+n] != 'u' {
 			return 0
 		}
