@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"gurtos/core/strict"
@@ -131,10 +132,14 @@ func (d *desk) answer(w http.ResponseWriter, v any, err error) {
 		http.Error(w, `{"error":"the box could not write its answer"}`, http.StatusInternalServerError)
 		return
 	}
+	b = append(b, '\n')
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(status)
-	if _, err := w.Write(append(b, '\n')); err != nil {
-		d.opt.Slog.Debug("a worker went away before its answer", "task", d.id, "why", err)
+	_, err = w.Write(b)
+	// Sent before the handler returns: a task that was caught is killed right after.
+	if ferr := http.NewResponseController(w).Flush(); err != nil || ferr != nil {
+		d.opt.Slog.Debug("a worker went away before its answer", "task", d.id, "why", errors.Join(err, ferr))
 	}
 }
 

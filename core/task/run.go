@@ -16,8 +16,7 @@ import (
 
 // run is one sandbox of a task, from its slot to the end of all that lived in it.
 type run struct {
-	id  string
-	seq int64 // line that must be on disk before anything starts
+	id string
 
 	sandbox Sandbox // guarded by Tasks.mu; nil until it is started
 	killed  bool    // guarded by Tasks.mu; nobody wants it any more
@@ -30,9 +29,6 @@ type run struct {
 // work gives a task its sandbox, waits for the worker's end and says what came of it.
 func (q *queue) work(r *run) {
 	defer q.left(r)
-	if err := q.opt.Log.Wait(context.Background(), r.seq); err != nil {
-		return
-	}
 	exit, limits, err := q.sandboxed(r)
 	if q.ctx.Err() != nil {
 		return // boxd ends: the task goes on after the next start
@@ -60,6 +56,7 @@ func (q *queue) left(r *run) {
 // sandboxed starts the sandbox and returns how it ended.
 func (q *queue) sandboxed(r *run) (sandbox.Exit, sandbox.Limits, error) {
 	none := sandbox.Limits{}
+	// Get returns once the line that says running is on disk: nothing starts before.
 	t, err := q.Get(q.ctx, r.id)
 	if err != nil {
 		return sandbox.Exit{}, none, err
