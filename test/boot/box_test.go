@@ -78,7 +78,7 @@ func fill(t *testing.T, b *box.Box) (filler, waits task.Task) {
 	if got := api.Task(waits.ID); got.State != task.Queued {
 		t.Errorf("a task that is made on a full disk is %s", got.State)
 	}
-	b.Wait(`reason\s+The data disk is (nearly )?full`)
+	b.Wait(`state\s+ready: all agents are paused`)
 	api.CheckChain()
 	return filler, waits
 }

@@ -165,7 +165,7 @@ func isolation(t *testing.T, api *box.API) {
 		{"load a module", "python3 -c 'import ctypes,sys; sys.exit(0 if ctypes.CDLL(None).syscall(313,0,b\"\",0)==0 else 1)'"},
 		{"set the clock", "date -s 2001-01-01"},
 		{"set the host name", "python3 -c 'import socket; socket.sethostname(\"x\")'"},
-		{"reach the network", "curl -sS -m 5 http://203.0.113.2/ || curl -sS -m 5 http://127.0.0.1:7700/api/health || curl -sS -m 5 http://203.0.113.15/api/health"},
+		{"reach the network", "curl -fsS -m 5 http://203.0.113.2/ || curl -fsS -m 5 http://127.0.0.1:7700/api/health || curl -fsS -m 5 http://203.0.113.15/api/health"},
 		{"trace another process", "python3 -c 'import ctypes,sys; sys.exit(0 if ctypes.CDLL(None).ptrace(16,1,0,0)==0 else 1)'"},
 		{"write to its broker's folder", "touch /run/box/x && rm /run/box/broker.sock"},
 		{"find the neighbour's files", "find / -xdev -name 'secret-n*' 2>/dev/null | grep -q . || grep -rqs neighbour-secret /work /home /tmp /run /var"},

@@ -2,13 +2,13 @@
 // box's kernel and no box: the proof of the power cut, and Go tests that want
 // cgroup v2 or an XFS with project quotas.
 //
-// In the initramfs it mounts the EROFS on the disk with serial number lab and
-// goes on there. Then it takes commands from the console, one a line, and
+// In the initramfs it makes a root of the disks with the serial numbers lab and
+// tasks and goes on there. Then it takes commands from the console, one a line, and
 // answers each with "lab: done" or "lab: failed: …":
 //
 //	load MODULE              a kernel module and what it stands on
 //	mount KIND SERIAL DIR OPTIONS
-//	run FOLDER PROGRAM ARG…  a program, in a folder; tools are those of the tasks root at /tasks
+//	run FOLDER PROGRAM ARG…  a program, in a folder
 //	write                    writes records until a disk fails
 //	read                     tells which records are left
 //	off                      switches the machine off

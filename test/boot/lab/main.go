@@ -25,11 +25,7 @@ func main() {
 }
 
 func run() error {
-	var root unix.Statfs_t
-	if err := unix.Statfs("/", &root); err != nil {
-		return err
-	}
-	if root.Type != unix.RAMFS_MAGIC && root.Type != unix.TMPFS_MAGIC {
+	if _, err := os.Stat("/data"); err == nil { // not in the initramfs
 		return lab()
 	}
 	return initramfs()
@@ -49,29 +45,35 @@ func mounts(list ...fileSystem) error {
 	return nil
 }
 
-// initramfs makes the lab's disk the root: pivot_root, which sandboxes need,
-// doesn't work in the initramfs's own.
+// initramfs makes a root of three layers: a tmpfs over the lab's disk over the
+// tasks root, so that tests find a shell and the usual programs, and can write.
+// In the initramfs's own root pivot_root, which sandboxes need, doesn't work.
 func initramfs() error {
-	if err := mounts(fileSystem{"proc", "/proc", ""}, fileSystem{"sysfs", "/sys", ""}, fileSystem{"devtmpfs", "/dev", ""}); err != nil {
+	if err := mounts(fileSystem{"proc", "/proc", ""}, fileSystem{"sysfs", "/sys", ""}, fileSystem{"devtmpfs", "/dev", ""}, fileSystem{"tmpfs", "/rw", ""}); err != nil {
 		return err
 	}
 	l, err := loader()
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(l.Load("erofs"), l.Load("virtio_blk")); err != nil {
+	if err := errors.Join(l.Load("erofs"), l.Load("overlay"), l.Load("virtio_blk")); err != nil {
 		return err
 	}
-	found, err := disks()
-	if err != nil {
-		return err
+	for _, d := range []string{"lab", "tasks"} {
+		dev, err := appears(d)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(os.MkdirAll("/lower/"+d, 0o755), unix.Mount(dev, "/lower/"+d, "erofs", unix.MS_RDONLY, "")); err != nil {
+			return fmt.Errorf("mount %s: %w", d, err)
+		}
 	}
 	const to = "/system"
-	if err := os.Mkdir(to, 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(to, 0o755), os.Mkdir("/rw/upper", 0o755), os.Mkdir("/rw/work", 0o755)); err != nil {
 		return err
 	}
-	if err := unix.Mount(found["lab"], to, "erofs", unix.MS_RDONLY, ""); err != nil {
-		return fmt.Errorf("mount the lab: %w", err)
+	if err := unix.Mount("overlay", to, "overlay", 0, "lowerdir=/lower/lab:/lower/tasks,upperdir=/rw/upper,workdir=/rw/work"); err != nil {
+		return fmt.Errorf("mount the root: %w", err)
 	}
 	for _, dir := range []string{"/proc", "/sys", "/dev"} {
 		if err := unix.Mount(dir, to+dir, "", unix.MS_MOVE, ""); err != nil {
