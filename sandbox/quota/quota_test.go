@@ -93,7 +93,9 @@ func TestMeasuredCap(t *testing.T) {
 	}
 	os.WriteFile(b+"/x", make([]byte, 600<<10), 0o644)
 	os.Link(b+"/x", b+"/y")
-	if over, err := c.Watch(t.Context()); !over || err != nil {
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if over, err := c.Watch(ctx); !over || err != nil {
 		t.Errorf("1,200 KiB of 1 MiB: %v %v", over, err)
 	}
 	if n, _, _ := c.Used(); n > 1300<<10 {
