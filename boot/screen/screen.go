@@ -9,12 +9,16 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gurtos/boot/console"
 	"gurtos/boot/ring"
 )
+
+// lastWait is how long the last words wait for one console.
+const lastWait = 5 * time.Second
 
 // A Screen keeps the consoles at the newest status.
 type Screen struct {
@@ -179,6 +183,7 @@ func Last(list []console.Console, text string) {
 		if err != nil {
 			continue
 		}
+		_ = f.SetWriteDeadline(time.Now().Add(lastWait)) // a serial line may be held by its other end
 		if c.Screen {
 			_, _ = io.WriteString(f, "\x1b[H\x1b[2J")
 		}

@@ -241,8 +241,13 @@ func Panic(r *ring.Ring, what string, p any, stack []byte) {
 	text.WriteByte('\n')
 	text.Write(stack)
 	screen.Last(console.List("/proc", "/dev"), text.String())
-	time.Sleep(readable) // nothing else is to happen any more: all that could is in doubt
-	unix.Sync()
+	written := make(chan struct{})
+	go func() { defer close(written); unix.Sync() }() // a disk may be what has failed
+	<-time.After(readable)
+	select {
+	case <-written:
+	case <-time.After(readable):
+	}
 	_ = power.Now(power.Restart)
 	select {} // the kernel's own watch over init must not see it end
 }

@@ -3,6 +3,8 @@ package stage2
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"time"
 
 	"gurtos/boot/boxd"
@@ -64,7 +66,9 @@ func (b *Box) watch(ctx context.Context) {
 			p.until = later(p.until, time.Now().Add(onEnter))
 			p.asked = true
 		case <-b.again:
-			p.link = boxd.Pair{} // made with addresses that have changed
+			if !p.leadsHere() {
+				p.link = boxd.Pair{}
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -183,6 +187,12 @@ func (p *pairer) refresh(ctx context.Context) {
 		p.link = link
 	}
 	p.show(p.link.URL, "")
+}
+
+// leadsHere says whether the link's address is still one of the box's.
+func (p *pairer) leadsHere() bool {
+	u, err := url.Parse(p.link.URL)
+	return err == nil && slices.Contains(p.box.screen.Status().Addresses, u.Hostname())
 }
 
 func (p *pairer) show(link, hint string) {

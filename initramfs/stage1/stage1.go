@@ -55,13 +55,17 @@ func (s *Stage1) Run(ctx context.Context) error {
 	defer cancel()
 	s.changed = make(chan struct{}, 1)
 	s.began = time.Since(s.Start).Milliseconds()
-	return phase.Run(ctx, s.Log, []phase.Phase{
+	return phase.Run(ctx, s.Log, s.phases(), func(string) {}, func(string, error) {})
+}
+
+func (s *Stage1) phases() []phase.Phase {
+	return []phase.Phase{
 		{Name: "kernel file systems", Run: s.mounts, Must: true},
 		{Name: "drivers", Run: s.drivers, Must: true},
 		{Name: "system partition", Run: s.mountSystem, Must: true},
 		{Name: "tasks partition", Run: s.mountTasks},
 		{Name: "switch to the system", Run: s.leave, Must: true},
-	}, func(string) {}, func(string, error) {})
+	}
 }
 
 func (s *Stage1) mounts(context.Context) error {
