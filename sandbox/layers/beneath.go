@@ -239,6 +239,26 @@ func removeTree(dir int, name string) error {
 	return nil
 }
 
+// clearFolder deletes what is in a folder, and not the folder.
+func clearFolder(dir int, name string) error {
+	f, err := openFolder(dir, name)
+	if err != nil {
+		return fmt.Errorf("clearing %s: %w", name, err)
+	}
+	defer f.Close()
+	all, err := names(f)
+	if err != nil {
+		return fmt.Errorf("clearing %s: %w", name, err)
+	}
+	for _, n := range all {
+		step("clear " + name)
+		if err := removeTree(int(f.Fd()), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type remover struct {
 	top   int // where too deep folders are moved to
 	moved int

@@ -71,11 +71,7 @@ func seal(ctx context.Context, v View, h *hold) error {
 	if err := s.attrs(int(upper.Fd()), "."); err != nil {
 		return err
 	}
-	step("clear work")
-	if err := removeTree(fd, "work"); err != nil {
-		return err
-	}
-	if err := unix.Mkdirat(fd, "work", 0o700); err != nil {
+	if err := clearFolder(fd, "work"); err != nil { // which an open layer must have
 		return err
 	}
 
