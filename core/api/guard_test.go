@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -219,5 +220,40 @@ func BenchmarkLookUp(b *testing.B) {
 		if _, err := lookUp(ours, func(uint32) bool { return false }); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A body that says no length is cut off at the limit all the same.
+func TestBodyWithoutLength(t *testing.T) {
+	b := newBox(t)
+	host := strings.TrimPrefix(b.url, "http://")
+	piece := strings.Repeat("x", 0x1000)
+	var text strings.Builder
+	text.WriteString("PUT /api/vault/KEY HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
+	for range smallBody/len(piece) + 1 {
+		text.WriteString("1000\r\n" + piece + "\r\n")
+	}
+	text.WriteString("0\r\n\r\n")
+	if got := b.raw(text.String()); got.status != 413 || !strings.Contains(got.body, "larger than 64 KB") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// A log that can't be written is told by health, and by a 503 to who wants work.
+func TestBrokenLog(t *testing.T) {
+	b := newBox(t)
+	b.srv.opt.Broken = func() error { return errors.New("no space left on device") }
+	var h Health
+	b.into(req{as: none, method: "GET", path: "/api/health"}, &h)
+	if h.OK || !strings.Contains(h.Error, "no space left on device") {
+		t.Errorf("%+v", h)
+	}
+	path := b.srv.routes.paths["/api/pause"]
+	broken := *path.by["POST"]
+	broken.Do = func(*Server, *call) error { return errors.New("write log.jsonl: no space left") }
+	path.by["POST"] = &broken
+	got := b.do(req{as: screen, method: "POST", path: "/api/pause", body: "{}"})
+	if got.status != 503 || !strings.Contains(got.body, "takes no work") {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }
