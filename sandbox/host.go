@@ -35,6 +35,8 @@ type Host struct {
 	files      uint64 // limit of open files
 	weaker     []string
 
+	watches sync.WaitGroup // for memory of sandboxes, on version 1
+
 	stop   context.CancelFunc // ends the pool's goroutine
 	pooled chan struct{}      // closed when it has ended
 	refill chan struct{}      // wakes it
@@ -201,6 +203,7 @@ func (h *Host) Close() error {
 	for _, b := range h.parked {
 		errs = append(errs, b.end())
 	}
+	h.watches.Wait()
 	_, err := cgroup.Sweep(h.conf.Cgroup, sweepPatience)
 	errs = append(errs, err, os.RemoveAll(h.containers), h.release())
 	return errors.Join(errs...)

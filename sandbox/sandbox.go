@@ -25,7 +25,6 @@ type Sandbox struct {
 	work, home *layers.Mount
 	cap        *quota.Cap    // nil when there is none
 	noMemory   atomic.Bool   // version 1 told so
-	watched    chan struct{} // closed when it can tell no more; nil when nothing is watched
 	done       chan struct{} // closed when nothing of it is left
 	exit       Exit          // valid once done is closed
 }
@@ -179,14 +178,14 @@ func (s *Sandbox) watchMemory() error {
 	if err != nil {
 		return fmt.Errorf("watching its memory: %w", err)
 	}
-	s.watched = make(chan struct{})
-	go func() {
-		defer close(s.watched)
+	// The kernel tells of the group's end some milliseconds late: it is the Host
+	// that waits for it, not who waits for the sandbox.
+	s.h.watches.Go(func() {
 		for range events { // each tells of memory that could not be had; the counter of kills comes later
 			s.noMemory.Store(true)
 			s.Kill()
 		}
-	}()
+	})
 	return nil
 }
 
@@ -224,9 +223,6 @@ func (s *Sandbox) free() {
 		if err := s.b.end(); err != nil {
 			s.h.log.Error("a sandbox left something behind", "sandbox", s.spec.ID, "error", err)
 		}
-	}
-	if s.watched != nil {
-		<-s.watched
 	}
 	for _, m := range []*layers.Mount{s.work, s.home} {
 		if m != nil {
