@@ -41,6 +41,13 @@ l = ctypes.CDLL(None); open("a","w").write("x"); fd = l.inotify_init(); l.inotif
 f = open("m","wb+"); f.write(b"a"*4096); f.flush(); m = mmap.mmap(f.fileno(), 0); m[0:1] = b"z"; m.flush(); print(open("m").read(1))'`, "z"},
 		{"locks", "flock l -c 'flock -n l -c true || echo locked'", "locked"},
 		{"links, times and attributes", "echo a > a; ln a b; touch -d 2001-02-03 a; chmod 750 a; stat -c '%h %a %y' b | cut -c1-16", "2 750 2001-02-03"},
+		{"ssh keys and agent", "ssh-keygen -q -t ed25519 -N '' -f k && eval $(ssh-agent) >/dev/null && ssh-add -q k && ssh-add -l | wc -l; ssh-agent -k >/dev/null", "1"},
+		{"a socket between processes", `python3 -c 'import socket,os
+l = socket.socket(socket.AF_UNIX); l.bind("s"); l.listen()
+if os.fork() == 0: socket.socket(socket.AF_UNIX).connect("s"); os._exit(0)
+l.accept(); print("met")'`, "met"},
+		{"a pipe with a name", "mkfifo p && (echo through > p &) && cat p", "through"},
+		{"renaming folders of the layer below", "mkdir -p a/b && touch a/b/c && mv a d && ls d/b", "c"},
 		{"ripgrep", "echo needle > hay; rg -l needle", "hay"},
 		{"asynchronous I/O and timers", `python3 -c 'import asyncio
 async def f(): await asyncio.sleep(0.01); p = await asyncio.create_subprocess_exec("echo", "sub"); await p.wait()
