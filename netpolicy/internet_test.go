@@ -1,14 +1,19 @@
 package netpolicy
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +22,8 @@ import (
 	"github.com/miekg/dns"
 	vnl "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"gurtos/netpolicy/authority"
 )
 
 // The tests run in a network and mount namespace of their own, in which a veth
@@ -51,7 +58,10 @@ type internet struct {
 	do   func(func()) // runs in its namespace
 	mu   sync.Mutex
 	zone map[string][]net.IP // names that exist
-	seen []string            // "dns NAME", "tcp ADDR:PORT", "udp ADDR:PORT", "http HOST PATH"
+	seen []string            // "packet PROTO ADDR:PORT", "dns NAME", "http HOST PATH", "tls NAME"
+	raw  strings.Builder     // all bytes that came over TCP
+	pool *x509.CertPool      // its one authority
+	cert *authority.Authority
 }
 
 // Addresses of the test's internet. The box has boxAddr on its uplink.
@@ -61,6 +71,7 @@ const (
 	webAddr  = "192.0.2.34"
 	webAddr6 = "2001:db8:1::34"
 	lanAddr  = "10.9.9.9"
+	metaAddr = "169.254.169.254"
 )
 
 var theInternet = sync.OnceValues(func() (*internet, error) { return connect() })
@@ -73,8 +84,129 @@ func outside(t testing.TB) *internet {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.t, i.seen = t, nil
+	i.t, i.seen, i.zone = t, nil, map[string][]net.IP{}
+	i.raw.Reset()
 	return i
+}
+
+// bytes are all that came over TCP.
+func (i *internet) bytes() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.raw.String()
+}
+
+// settled waits until all packets sent so far are recorded: one sent last has been.
+func (i *internet) settled(t testing.TB) {
+	t.Helper()
+	c, err := net.Dial("udp", netAddr+":9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	mark := "packet udp " + c.LocalAddr().String() + " to " + netAddr + ":9"
+	if _, err := c.Write([]byte("mark")); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		at := slices.Index(i.seen, mark)
+		if at >= 0 {
+			i.seen = slices.Delete(i.seen, at, at+1)
+		}
+		return at >= 0
+	}) {
+		t.Fatal("the internet's record stands still")
+	}
+}
+
+// listenRaw gives a listener in the internet whose connections' bytes are recorded.
+// The caller closes it.
+func (i *internet) listenRaw(addr string) (ln net.Listener, err error) {
+	i.do(func() { ln, err = net.Listen("tcp", addr) })
+	return recorded{ln, i}, err
+}
+
+type recorded struct {
+	net.Listener
+	i *internet
+}
+
+func (r recorded) Accept() (net.Conn, error) {
+	c, err := r.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &recordedConn{c.(*net.TCPConn), r.i}, nil
+}
+
+type recordedConn struct {
+	*net.TCPConn
+	i *internet
+}
+
+func (c *recordedConn) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	c.i.mu.Lock()
+	defer c.i.mu.Unlock()
+	c.i.raw.Write(b[:n])
+	return n, err
+}
+
+// capture records every packet that comes over the uplink, but for the neighbour
+// discovery of the link itself. What it sees is the proof.
+func (i *internet) capture() error {
+	const every = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, every)
+	if err != nil {
+		return err
+	}
+	l, err := net.InterfaceByName("net0")
+	if err != nil {
+		return err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: every, Ifindex: l.Index}); err != nil {
+		return err
+	}
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := unix.Recvfrom(fd, b, 0)
+			if err != nil {
+				return
+			}
+			if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype != unix.PACKET_OUTGOING {
+				i.packet(b[:n])
+			}
+		}
+	}()
+	return nil
+}
+
+func (i *internet) packet(p []byte) {
+	dst, ok := destination(p)
+	if !ok {
+		return // ARP and neighbour discovery
+	}
+	proto, rest := p[6], p[min(40, len(p)):]
+	src := netip.AddrFrom16([16]byte(p[8:24]))
+	if p[0]>>4 == 4 {
+		proto, rest, src = p[9], p[int(p[0]&15)*4:], netip.AddrFrom4([4]byte(p[12:16]))
+	}
+	name := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp", unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "icmp6"}[proto]
+	line := fmt.Sprintf("packet %s %s", name, dst)
+	if dst.Port() == 9 && len(rest) >= 2 {
+		line = fmt.Sprintf("packet %s %s to %s", name, netip.AddrPortFrom(src, binary.BigEndian.Uint16(rest)), dst)
+	}
+	if name == "icmp6" && (dst.Addr().IsLinkLocalUnicast() || rest[0] >= 133 && rest[0] <= 136) {
+		return // neighbour discovery
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !slices.Contains(i.seen, line) {
+		i.seen = append(i.seen, line)
+	}
 }
 
 func (i *internet) note(format string, a ...any) {
@@ -149,7 +281,7 @@ func connect() (*internet, error) {
 	up("up0", []string{boxAddr + "/24", "2001:db8::2/64", "10.9.9.1/24"}, []string{"0.0.0.0/0", "::/0"})
 	i.do(func() {
 		up("lo", nil, nil)
-		up("net0", []string{netAddr + "/24", webAddr + "/24", lanAddr + "/24", "2001:db8::1/64", webAddr6 + "/64"}, nil)
+		up("net0", []string{netAddr + "/24", webAddr + "/24", lanAddr + "/24", "2001:db8::1/64", webAddr6 + "/64", metaAddr + "/32"}, nil)
 	})
 	if err != nil {
 		return nil, err
@@ -181,22 +313,52 @@ func (i *internet) resolvConf() error {
 }
 
 func (i *internet) listen() error {
-	var err error
+	dir, err := os.MkdirTemp("", "internet")
+	if err != nil {
+		return err
+	}
+	if i.cert, err = authority.Open(dir); err != nil {
+		return err
+	}
+	i.pool = x509.NewCertPool()
+	i.pool.AppendCertsFromPEM(i.cert.PEM())
 	i.do(func() {
+		if err = i.capture(); err != nil {
+			return
+		}
 		var pc net.PacketConn
 		if pc, err = net.ListenPacket("udp", netAddr+":53"); err != nil {
 			return
 		}
 		go (&dns.Server{PacketConn: pc, Handler: i}).ActivateAndServe() //nolint:errcheck // lives as long as the tests
-		for _, a := range []string{webAddr, "[" + webAddr6 + "]", lanAddr} {
-			var ln net.Listener
-			if ln, err = net.Listen("tcp", a+":80"); err != nil {
-				return
-			}
-			go http.Serve(ln, i) //nolint:errcheck,gosec // lives as long as the tests
-		}
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	plain := &http.Server{Handler: i, Protocols: new(http.Protocols)} //nolint:gosec // only tests ask it
+	plain.Protocols.SetHTTP1(true)
+	plain.Protocols.SetUnencryptedHTTP2(true)
+	secure := &http.Server{Handler: i, TLSConfig: i.tls(), ErrorLog: discardLog} //nolint:gosec // the same
+	for _, a := range []string{webAddr, "[" + webAddr6 + "]", lanAddr, metaAddr} {
+		ln, err := i.listenRaw(a + ":80")
+		if err != nil {
+			return err
+		}
+		go plain.Serve(ln) //nolint:errcheck // lives as long as the tests
+		if ln, err = i.listenRaw(a + ":443"); err != nil {
+			return err
+		}
+		go secure.ServeTLS(ln, "", "") //nolint:errcheck // the same
+	}
+	return nil
+}
+
+// tls answers for every name, with the internet's own authority.
+func (i *internet) tls() *tls.Config {
+	return &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		i.note("tls %s", h.ServerName)
+		return i.cert.Leaf(h.ServerName)
+	}}
 }
 
 // ServeDNS answers for the zone.
@@ -227,6 +389,10 @@ func (i *internet) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 // ServeHTTP is every web host of the internet.
 func (i *internet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.note("http %s %s", r.Host, r.URL.Path)
+	if to := r.URL.Query().Get("redirect"); to != "" {
+		http.Redirect(w, r, to, http.StatusFound)
+		return
+	}
 	fmt.Fprintf(w, "you reached %s%s", r.Host, r.URL.Path)
 }
 

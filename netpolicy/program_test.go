@@ -1,0 +1,151 @@
+package netpolicy
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
+)
+
+// program is a test that acts inside a namespace.
+type program struct {
+	t testing.TB
+	s *Space
+}
+
+// inside runs f on a thread in the namespace.
+func (p program) inside(f func()) {
+	p.t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is thrown away
+		if err := unix.Setns(int(p.s.bare.ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- err
+			return
+		}
+		f()
+		done <- nil
+	}()
+	if err := <-done; err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// dial connects to an address from inside; ten seconds are all it has.
+func (p program) dial(network, addr string) (c net.Conn, err error) {
+	p.t.Helper()
+	p.inside(func() { c, err = (&net.Dialer{Timeout: 10 * time.Second}).Dial(network, addr) })
+	if err == nil {
+		c.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // fresh
+		p.t.Cleanup(func() { c.Close() })
+	}
+	return c, err
+}
+
+// ask puts a question to a name server.
+func (p program) ask(network, server, name string, kind uint16) (*dns.Msg, error) {
+	p.t.Helper()
+	c, err := p.dial(network, server)
+	if err != nil {
+		return nil, err
+	}
+	q := new(dns.Msg)
+	q.SetQuestion(dns.Fqdn(name), kind)
+	q.SetEdns0(1232, false)
+	co := &dns.Conn{Conn: c}
+	if err := co.WriteMsg(q); err != nil {
+		return nil, err
+	}
+	return co.ReadMsg()
+}
+
+// lookup asks the namespace's name server.
+func (p program) lookup(name string, v6 bool) (netip.Addr, error) {
+	p.t.Helper()
+	kind := dns.TypeA
+	if v6 {
+		kind = dns.TypeAAAA
+	}
+	m, err := p.ask("udp", netip.AddrPortFrom(NameServer, 53).String(), name, kind)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, rr := range m.Answer {
+		var ip net.IP
+		switch rr := rr.(type) {
+		case *dns.A:
+			ip = rr.A
+		case *dns.AAAA:
+			ip = rr.AAAA
+		}
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			return a.Unmap(), nil
+		}
+	}
+	return netip.Addr{}, errors.New(dns.RcodeToString[m.Rcode])
+}
+
+// connect looks a name up and dials it.
+func (p program) connect(name string, port uint16, v6 bool) (net.Conn, error) {
+	p.t.Helper()
+	a, err := p.lookup(name, v6)
+	if err != nil {
+		return nil, err
+	}
+	return p.dial("tcp", netip.AddrPortFrom(a, port).String())
+}
+
+// says writes pieces, one packet each, and gives what comes back until the end.
+func says(c net.Conn, pieces ...string) (string, error) {
+	for _, s := range pieces {
+		if _, err := io.WriteString(c, s); err != nil {
+			return "", err
+		}
+		if len(pieces) > 1 {
+			// The other side has to see the pieces one by one.
+			drained(c)
+		}
+	}
+	b, err := io.ReadAll(c)
+	return string(b), err
+}
+
+// drained waits until the peer's kernel has acknowledged all that was written.
+func drained(c net.Conn) {
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return
+	}
+	eventually(func() bool {
+		n := 0
+		raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) //nolint:errcheck // closed is drained
+		return n == 0
+	})
+}
+
+// proxied sends a head to the namespace's proxy and gives the answer's first line.
+func (p program) proxied(head string) (string, error) {
+	p.t.Helper()
+	c, err := p.dial("tcp", fmt.Sprintf("127.0.0.1:%d", proxyPort))
+	if err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, head); err != nil {
+		return "", err
+	}
+	return bufio.NewReader(c).ReadString('\n')
+}
+
+// hello does a TLS handshake that names sni.
+func (p program) hello(c net.Conn, cfg *tls.Config) error {
+	return tls.Client(c, cfg).Handshake()
+}
