@@ -202,6 +202,13 @@ var profile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(f
 // The error says what makes it no name.
 func Normalize(name string) (string, error) {
 	low, err := profile.ToASCII(name)
+	if err == nil && strings.Contains(low, "xn--") {
+		// What reads differently the second time is two names.
+		var again string
+		if again, err = profile.ToASCII(low); err == nil && again != low {
+			err = errors.New("unstable")
+		}
+	}
 	if err != nil {
 		return "", errors.New("this is not a valid host name")
 	}
