@@ -17,7 +17,7 @@ import (
 // A Writer puts a person's files into an open layer, through the view, so that
 // the layer becomes what a task would have made. All it makes belongs to
 // Canonical. It follows no link and leaves the view nowhere. Paths are taken
-// from the root of the view.
+// from the root of the view. After an error the layer may hold half a file: Drop it.
 type Writer struct {
 	mt   *Mount
 	root *os.File
