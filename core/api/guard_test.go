@@ -77,7 +77,7 @@ func TestHostAndOrigin(t *testing.T) {
 		{"relayed by another header", map[string]string{"X-Forwarded-Proto": "https"}, 401, 200},
 		{"relayed, as the RFC says", map[string]string{"Forwarded": "for=192.0.2.9"}, 401, 200},
 		{"says that it is the screen", map[string]string{"X-Box-Caller": "screen", "X-Forwarded-For": "192.0.2.9"}, 401, 200},
-		{"wrong token on the screen", map[string]string{"Authorization": "Bearer wrong"}, 401, 200},
+		{"wrong token on the screen", map[string]string{"Authorization": "Bearer dwrong"}, 401, 200},
 		{"window token that nobody gave", map[string]string{"Authorization": "Bearer wabc"}, 401, 200},
 		{"token of another kind", map[string]string{"Authorization": "Basic eDp5"}, 401, 200},
 	} {
