@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -20,13 +19,9 @@ import (
 	"gurtos/core/api"
 	"gurtos/core/broker"
 	"gurtos/core/config"
-	"gurtos/core/device"
 	"gurtos/core/durable"
-	"gurtos/core/settings"
 	"gurtos/core/task"
 	"gurtos/core/tool"
-	"gurtos/core/vault"
-	"gurtos/core/workspace"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
@@ -85,26 +80,26 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if b.events, err = actionlog.Open(c.Home, actionlog.Options{}); err != nil {
 		return nil, err
 	}
-	chosen, err := settings.Open(durable.Disk, filepath.Join(c.Home, "settings.json"))
+	f, err := openFiles(c, keys)
 	if err != nil {
 		return nil, err
 	}
-	devices, err := device.Open(durable.Disk, filepath.Join(c.Home, "devices.json"))
-	if err != nil {
+	if err := b.openSandboxes(); err != nil {
 		return nil, err
 	}
-	spaces, err := openWorkspaces(filepath.Join(c.Home, "workspaces"))
-	if err != nil {
+	if err := b.openTasks(ctx, f, o.Tools); err != nil {
 		return nil, err
 	}
-	canary, err := broker.OpenCanary(durable.Disk, filepath.Join(c.Home, "canary.key"))
-	if err != nil {
-		return nil, fmt.Errorf("reading what tasks' false keys are made from: %w", err)
-	}
-	name := runName(c)
+	b.openAPI(f)
+	return b, b.listen()
+}
+
+// openSandboxes opens what a task's process, network and files are made by.
+func (b *Box) openSandboxes() (err error) {
+	c, name := b.conf, runName(b.conf)
 	b.state = filepath.Join("/run", "gurtos", name)
 	if b.net, err = netpolicy.Open(b.log.With("part", "network"), spareNetworks); err != nil {
-		return nil, err
+		return err
 	}
 	if b.host, err = sandbox.Open(sandbox.Config{
 		Namespaces: b.namespace,
@@ -115,80 +110,80 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 		Disk:       c.Home,
 		Log:        b.log.With("part", "sandbox"),
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	if b.mounter, err = layers.NewMounter(); err != nil {
-		return nil, err
-	}
-	tools := toolSet{}
-	for _, t := range o.Tools {
-		tools[t.Name] = t
+	b.mounter, err = layers.NewMounter()
+	return err
+}
+
+// openTasks opens the tasks and the broker through which they reach the box.
+func (b *Box) openTasks(ctx context.Context, f files, tools []tool.Tool) (err error) {
+	set := toolSet{}
+	for _, t := range tools {
+		set[t.Name] = t
 	}
 	if b.tasks, err = task.New(ctx, task.Options{
-		Home:     c.Home,
+		Home:     b.conf.Home,
 		Log:      b.events,
 		Runner:   task.RunnerFunc(b.start),
 		Network:  task.NetworkFunc(b.attach),
 		Layers:   task.OnDisk(b.mounter),
-		Tools:    tools,
-		Settings: chosen,
+		Tools:    set,
+		Settings: f.settings,
 		Workers:  map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}},
-		Model:    c.Model,
-		Canary:   canary,
+		Model:    b.conf.Model,
+		Canary:   f.canary,
 		Slog:     b.log.With("part", "task"),
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	b.broker = broker.New(broker.Options{
-		Tasks: b.tasks, Tools: tools, Vault: keys, Canary: canary, Wait: c.ApprovalWait, Slog: b.log.With("part", "broker"),
+		Tasks:  b.tasks,
+		Tools:  set,
+		Vault:  f.vault,
+		Canary: f.canary,
+		Wait:   b.conf.ApprovalWait,
+		Slog:   b.log.With("part", "broker"),
 	})
+	return nil
+}
+
+// openAPI makes the HTTP server over all of it.
+func (b *Box) openAPI(f files) {
 	facts, raw, err := readBoot()
 	if err != nil {
-		return nil, err
+		b.log.Error("what init tells of the boot can't be read", "err", err)
 	}
 	b.boot = raw
 	b.api = api.New(api.Options{
-		Tasks: b.tasks, Events: b.events, Settings: chosen, Devices: devices, Vault: keys, Workspaces: spaces,
-		Broken: b.events.Err, Log: b.log,
-		Version: config.Version, Edition: config.Edition, Slot: facts.Slot, Synced: synced, Weaker: b.host.Weaker(), Home: c.Home,
-		Port: c.Port, LANPort: c.LANPlain, KioskUID: kiosk(c), RootIsScreen: !c.OnBox,
+		Tasks:        b.tasks,
+		Events:       b.events,
+		Settings:     f.settings,
+		Devices:      f.devices,
+		Vault:        f.vault,
+		Workspaces:   f.spaces,
+		Broken:       b.events.Err,
+		Log:          b.log,
+		Version:      config.Version,
+		Edition:      config.Edition,
+		Slot:         facts.Slot,
+		Synced:       synced,
+		Weaker:       b.host.Weaker(),
+		Home:         b.conf.Home,
+		Port:         b.conf.Port,
+		LANPort:      b.conf.LANPlain,
+		KioskUID:     kiosk(b.conf),
+		RootIsScreen: !b.conf.OnBox,
 	})
-	return b, b.listen()
-}
-
-// namespace makes a network namespace for a sandbox.
-func (b *Box) namespace() (sandbox.Namespace, error) {
-	ns, err := b.net.Namespace()
-	if err != nil {
-		return nil, err // not ns: a nil *Namespace in an interface is not nil
-	}
-	return ns, nil
-}
-
-// attach gives a task its network.
-func (b *Box) attach(ns sandbox.Namespace, p netpolicy.Policy) (task.Space, error) {
-	s, err := ns.(*netpolicy.Namespace).Attach(p)
-	if err != nil {
-		return nil, err // not s: a nil *Space in an interface is not nil
-	}
-	return s, nil
-}
-
-// start starts a sandbox for a task.
-func (b *Box) start(ctx context.Context, spec sandbox.Spec) (task.Sandbox, error) {
-	s, err := b.host.Start(ctx, spec)
-	if err != nil {
-		return nil, err // not s: a nil *Sandbox in an interface is not nil
-	}
-	return s, nil
 }
 
 // Serve runs tasks and answers requests until ctx ends, then closes everything.
 // ready is called once the box answers.
 func (b *Box) Serve(ctx context.Context, ready func()) error {
 	defer b.close()
+	// A log that takes nothing is told by health; the box still answers and shows.
 	if err := b.tasks.Note(ctx, api.NoteStart, b.startFacts(), ""); err != nil {
-		return fmt.Errorf("the action log takes nothing: %w", err)
+		b.log.Error("the action log takes nothing", "err", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -249,32 +244,6 @@ func closer[T any, P interface {
 	return p.Close
 }
 
-// openVault opens the vault. A default one is made where there is none; one that
-// was named must be there, since a slip in BOX_VAULT would leave a box without
-// its keys.
-func openVault(c config.Config) (*vault.Vault, error) {
-	if !c.VaultNamed {
-		if err := vault.Create(durable.Disk, c.Vault); err != nil {
-			return nil, fmt.Errorf("making an empty vault: %w", err)
-		}
-	}
-	return vault.Open(durable.Disk, c.Vault)
-}
-
-// openWorkspaces makes the workspace home on a new box.
-func openWorkspaces(dir string) (*workspace.Workspaces, error) {
-	w, err := workspace.Open(durable.Disk, dir)
-	if err != nil {
-		return nil, err
-	}
-	list, err := w.List()
-	if err != nil || len(list) > 0 {
-		return w, err
-	}
-	_, err = w.Make("home")
-	return w, err
-}
-
 // runName tells the sandboxes of several boxds on one machine apart.
 func runName(c config.Config) string {
 	if c.OnBox {
@@ -298,52 +267,4 @@ func kiosk(c config.Config) int {
 		return 0
 	}
 	return uid
-}
-
-type toolSet map[string]tool.Tool
-
-var _ tool.Set = toolSet{}
-
-func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
-func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
-func (s toolSet) Title(app string) string              { return app }
-
-// bootFacts is what boxd itself reads of what init tells it.
-type bootFacts struct {
-	Slot  string `json:"slot"`
-	Clock struct {
-		Synced bool `json:"synced"`
-	} `json:"clock"`
-}
-
-// synced says whether init held the clock to a time server meanwhile.
-func synced() bool {
-	f, _, err := readBoot()
-	return err == nil && f.Clock.Synced
-}
-
-// readBoot gives them, and the file as it stands; nothing where there is no init.
-func readBoot() (f bootFacts, raw json.RawMessage, err error) {
-	raw, err = os.ReadFile(config.BootFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return f, nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &f)
-	}
-	if err != nil {
-		return f, nil, fmt.Errorf("reading what init tells of the boot: %w", err)
-	}
-	return f, raw, nil
-}
-
-func (b *Box) startFacts() map[string]any {
-	facts := map[string]any{"version": config.Version}
-	if b.boot != nil {
-		facts["boot"] = b.boot
-	}
-	if w := b.host.Weaker(); len(w) > 0 {
-		facts["weaker"] = w
-	}
-	return facts
 }

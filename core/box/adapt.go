@@ -1,0 +1,45 @@
+package box
+
+import (
+	"context"
+
+	"gurtos/core/task"
+	"gurtos/core/tool"
+	"gurtos/netpolicy"
+	"gurtos/sandbox"
+)
+
+// namespace makes a network namespace for a sandbox.
+func (b *Box) namespace() (sandbox.Namespace, error) {
+	ns, err := b.net.Namespace()
+	if err != nil {
+		return nil, err // not ns: a nil *Namespace in an interface is not nil
+	}
+	return ns, nil
+}
+
+// attach gives a task its network.
+func (b *Box) attach(ns sandbox.Namespace, p netpolicy.Policy) (task.Space, error) {
+	s, err := ns.(*netpolicy.Namespace).Attach(p)
+	if err != nil {
+		return nil, err // not s: a nil *Space in an interface is not nil
+	}
+	return s, nil
+}
+
+// start starts a sandbox for a task.
+func (b *Box) start(ctx context.Context, spec sandbox.Spec) (task.Sandbox, error) {
+	s, err := b.host.Start(ctx, spec)
+	if err != nil {
+		return nil, err // not s: a nil *Sandbox in an interface is not nil
+	}
+	return s, nil
+}
+
+type toolSet map[string]tool.Tool
+
+var _ tool.Set = toolSet{}
+
+func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
+func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
+func (s toolSet) Title(app string) string              { return app }
