@@ -45,7 +45,8 @@ type pendingAnswer struct {
 }
 
 type askAnswer struct {
-	Approved bool `json:"approved"`
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty"` // what the one who answered had to say
 }
 
 func (d *desk) ask(ctx context.Context, body []byte) (any, error) {
@@ -81,5 +82,5 @@ func (d *desk) ask(ctx context.Context, body []byte) (any, error) {
 	case got.State == approval.Pending:
 		return pendingAnswer{true}, nil
 	}
-	return askAnswer{got.State == approval.Approved}, nil
+	return askAnswer{got.State == approval.Approved, got.Reason}, nil
 }

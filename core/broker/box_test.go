@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -462,6 +463,23 @@ func (*folders) Drop(dir string) error { return os.RemoveAll(dir) }
 func (*folders) Recover(string) error { return nil }
 
 func (*folders) Writer(layers.View) (*layers.Writer, error) { return nil, errors.ErrUnsupported }
+
+func (*folders) Fold(_ context.Context, base string, lowers []string) error {
+	return os.WriteFile(filepath.Join(base, "folded"), []byte(strings.Join(lowers, "\n")), 0o600)
+}
+
+func (*folders) RecoverBase(base string, dirs []string) (applied []string, err error) {
+	raw, err := os.ReadFile(filepath.Join(base, "folded"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, d := range strings.Split(string(raw), "\n") {
+		if slices.Contains(dirs, d) {
+			applied = append(applied, d)
+		}
+	}
+	return applied, err
+}
 
 // toolSet is the tools of apps, by name.
 type toolSet map[string]tool.Tool

@@ -34,6 +34,7 @@ type callAnswer struct {
 	Output  json.RawMessage `json:"output,omitempty"`
 	Pending bool            `json:"pending,omitempty"`
 	Error   string          `json:"error,omitempty"`
+	Reason  string          `json:"reason,omitempty"` // what the one who said no had to say
 }
 
 // The sentences that the specification words.
@@ -319,7 +320,7 @@ func (d *desk) await(ctx context.Context, fl *task.Flight) (any, error) {
 }
 
 func answerOf(r *task.CallResult) callAnswer {
-	return callAnswer{OK: r.OK, Output: r.Output, Error: r.Error}
+	return callAnswer{OK: r.OK, Output: r.Output, Error: r.Error, Reason: r.Reason}
 }
 
 // hand is what a running tool may do for its call.

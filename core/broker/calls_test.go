@@ -183,8 +183,10 @@ func TestDeniedCallNeverRuns(t *testing.T) {
 	id := b.begin(buys)
 	got := make(chan answered, 1)
 	go func() { got <- b.call(id, "k", "shop.buy", `{"cents":300}`) }()
-	b.answer(b.pending(id).ID, false)
-	want := `{"ok":false,"error":"not approved"}` + "\n"
+	if _, err := b.tasks.Answer(t.Context(), b.pending(id).ID, false, "bar", "too dear"); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"ok":false,"error":"not approved","reason":"too dear"}` + "\n"
 	if a := <-got; a.raw != want {
 		t.Fatal(a)
 	}

@@ -9,10 +9,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/approval"
 	"gurtos/core/task"
+	"gurtos/sandbox"
 )
 
 // fault is a box with one task, and a till whose tool can be held.
@@ -355,6 +357,11 @@ var faults = map[string]func(t *testing.T, f *fault){
 		if _, err := f.tasks.Undo(t.Context(), f.id, "me"); err != nil {
 			t.Fatal(err)
 		}
+		// Its end is decided, and gets on no disk any more.
+		f.off()
+		f.runner.get(reader).end(sandbox.Exit{Code: 1})
+		eventually(t, func() bool { return f.log.Err() != nil }, func() string { return "the log takes what it is given" })
+		f.tidied()
 		f.back()
 		f.runner.wait(t, reader)
 		if _, err := os.Stat(filepath.Join(f.home, "tasks", f.id, "layer")); err != nil {
@@ -363,6 +370,15 @@ var faults = map[string]func(t *testing.T, f *fault){
 		f.finish(reader)
 		f.gone()
 	},
+}
+
+// tidied gives the janitor a moment to do what it should not.
+func (f *fault) tidied() {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 20 {
+		<-tick.C
+	}
 }
 
 // closed holds that a call which nobody makes again is closed and the owner told.

@@ -240,7 +240,7 @@ func (t *Tasks) judge(f *fold, e *entry, c Call) (Turn, []actionlog.Event, error
 	a, asked := f.Approvals.Get(budgetID(e.ID, c.Key))
 	switch {
 	case asked && a.State == approval.Denied:
-		return Turn{Result: &CallResult{Error: NotApproved}}, nil, nil
+		return Turn{Result: &CallResult{Error: NotApproved, Reason: a.Reason}}, nil, nil
 	case asked && a.State == approval.Pending:
 		return Turn{Ask: &a}, nil, nil
 	case t.halted():

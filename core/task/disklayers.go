@@ -27,3 +27,11 @@ func (onDisk) Recover(dir string) error {
 	_, err := layers.Recover(dir)
 	return err
 }
+
+func (onDisk) Fold(ctx context.Context, base string, lowers []string) error {
+	return layers.Fold(ctx, base, lowers)
+}
+
+func (onDisk) RecoverBase(base string, dirs []string) ([]string, error) {
+	return layers.RecoverBase(base, dirs)
+}

@@ -92,6 +92,9 @@ func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string, 
 		if !e.State.Can(to) {
 			return nil, &Refused{id, e.State, to}
 		}
+		if e.Folded || t.folding[id] {
+			return nil, foldedError(id)
+		}
 		// The state comes before the notes: of a batch that a power cut tears, the
 		// first lines are left, and they must be those that stop the task.
 		if err := t.submit(append(t.end(e, to, why, by), notes...)); err != nil {

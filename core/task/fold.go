@@ -42,6 +42,7 @@ type entry struct {
 	Seq      int64        // of the line that created it
 	EndSeq   int64        // of the line that ended it
 	EndAt    string       // its at
+	Folded   bool         // its layer became part of the workspace's base for good
 	ModelAsk int          // questions asked for the model's cost
 	Granted  budget.Cents // what those that were approved added to the budget for the model
 }
@@ -66,6 +67,7 @@ type CallResult struct {
 	OK     bool            `json:"ok"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  string          `json:"error,omitempty"`
+	Reason string          `json:"-"`             // of the one who said no
 	Seq    int64           `json:"seq,omitempty"` // of its line, when Output is too long to be kept in memory
 	Cents  budget.Cents    `json:"-"`
 }

@@ -2,17 +2,24 @@ package task
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"gurtos/core/actionlog"
 )
 
 // mend writes what follows from the log and isn't in it. A batch of lines is written
 // at once, but a power cut can tear it between two of them: a question without the
-// state that goes with it, or its answer without. And a call may have been running when
+// state that goes with it, or its answer without. Layers may have become part of a base
+// just before. And a call may have been running when
 // its task ended, and then the box: nobody can make it again.
 func (t *Tasks) mend(ctx context.Context) error {
 	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		var evs []actionlog.Event
+		for _, ws := range slices.Sorted(maps.Keys(t.applied)) {
+			evs = append(evs, foldedNote(ws, t.applied[ws]))
+		}
+		t.applied = nil
 		for _, id := range f.Order {
 			e, open := f.Tasks[id], f.Approvals.Open(id) > 0
 			switch {

@@ -14,6 +14,7 @@ const (
 	noteRights = "permission"         // {app, set, by}
 	noteRefuse = "permission refused" // {app, item, tool?}
 	noteUndo   = "undo"               // {by}
+	noteFolded = "layers folded"      // {workspace, tasks}: their changes are part of the workspace for good
 	noteAlert  = "alert"              // {text}
 )
 
@@ -51,6 +52,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		With   string          `json:"with"`
 		App    string          `json:"app"`
 		Set    json.RawMessage `json:"set"`
+		Tasks  []string        `json:"tasks"`
 	}
 	if err := json.Unmarshal(ev.Data, &d); err != nil {
 		return nil // a note of another shape is none of ours
@@ -62,6 +64,8 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		if e != nil && e.Alias != nil {
 			e.Alias[d.Key] = d.With
 		}
+	case noteFolded:
+		f.folded(d.Tasks)
 	case noteRights:
 		return f.setRights(d.App, d.Set)
 	}

@@ -25,7 +25,7 @@ func (t *Tasks) PutFiles(ctx context.Context, workspace string, fill func(w *lay
 		return Task{}, err
 	}
 	defer t.unclaim(id)
-	out, err := t.put(ctx, id, workspace, seen, fill, by)
+	out, err := t.write(ctx, id, workspace, seen, fill, by)
 	if err != nil {
 		if derr := t.dropAll(id); derr != nil {
 			t.opt.Slog.Warn("files that were not taken stay on the disk until the next start", "folder", id, "why", derr)
@@ -34,12 +34,18 @@ func (t *Tasks) PutFiles(ctx context.Context, workspace string, fill func(w *lay
 	return out, err
 }
 
+// put is files that are being put into a workspace.
+type put struct {
+	workspace string
+	seen      []string // tasks whose layers they are laid over, newest first
+}
+
 // claim takes an id, and holds the layers that its files are laid over, so that none
 // is deleted under the writer.
 func (t *Tasks) claim(ctx context.Context, workspace string) (id string, seen []string, err error) {
 	err = t.read(ctx, func(f *fold) error {
 		id, seen = newID(f), f.seen(workspace)
-		t.puts[id] = seen
+		t.puts[id] = put{workspace, seen}
 		return nil
 	})
 	return id, seen, err
@@ -52,7 +58,7 @@ func (t *Tasks) unclaim(id string) {
 	t.tidy()
 }
 
-func (t *Tasks) put(ctx context.Context, id, workspace string, seen []string, fill func(w *layers.Writer) error, by string) (Task, error) {
+func (t *Tasks) write(ctx context.Context, id, workspace string, seen []string, fill func(w *layers.Writer) error, by string) (Task, error) {
 	if err := os.MkdirAll(t.dir(id), 0o711); err != nil {
 		return Task{}, err
 	}

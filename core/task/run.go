@@ -130,11 +130,16 @@ func (q *queue) folders(id string) error {
 	return nil
 }
 
-// view is what a task's worker sees at its workspace.
+// view is what a task's worker sees at its workspace. Layers that became part of the
+// base meanwhile are seen there.
 func (t *Tasks) view(e Task) layers.View {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	v := layers.View{Base: t.workspaceDir(e.Workspace), Layer: t.layerDir(e.ID)}
 	for _, id := range e.Layers {
-		v.Lowers = append(v.Lowers, t.layerDir(id))
+		if o := t.fold.Tasks[id]; o == nil || !o.Folded {
+			v.Lowers = append(v.Lowers, t.layerDir(id))
+		}
 	}
 	return v
 }

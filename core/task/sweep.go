@@ -13,6 +13,7 @@ func (t *Tasks) janitor(ctx context.Context) {
 	defer hourly.Stop()
 	for {
 		t.sweep()
+		t.compact(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -83,9 +84,9 @@ func (t *Tasks) leftovers() (out []leftover, seq int64) {
 			read[lower] = true
 		}
 	}
-	for id, seen := range t.puts {
+	for id, p := range t.puts {
 		read[id] = true
-		for _, lower := range seen {
+		for _, lower := range p.seen {
 			read[lower] = true
 		}
 	}
@@ -95,7 +96,7 @@ func (t *Tasks) leftovers() (out []leftover, seq int64) {
 		aged := err == nil && ended.Before(old)
 		switch {
 		case read[id]:
-		case e.State == Undone, e.State == Failed && aged:
+		case e.State == Undone, e.State == Failed && aged, e.Folded && aged:
 			out = append(out, leftover{id, true})
 		case e.State == Done && aged && !t.homeless[id]:
 			t.homeless[id] = true

@@ -58,6 +58,11 @@ type Layers interface {
 	Drop(dir string) error
 	Recover(dir string) error // finishes what a power cut left half done
 	Writer(view layers.View) (*layers.Writer, error)
+	// Fold makes the oldest layers (given newest first) part of a workspace's base;
+	// RecoverBase finishes one that a power cut broke off, and tells which of the
+	// layers are part of the base.
+	Fold(ctx context.Context, base string, lowers []string) error
+	RecoverBase(base string, layers []string) (applied []string, err error)
 }
 
 // Broker opens the socket through which a task reaches the box.
@@ -136,7 +141,9 @@ type Tasks struct {
 	disk     map[string]bool               // tasks whose folder is on disk
 	flights  map[string]map[string]*Flight // calls that are not over, by task and key
 	saved    int64                         // line of the last checkpoint
-	puts     map[string][]string           // layers that files being put in are laid over, by their task
+	puts     map[string]put                // files being put in, by their task
+	folding  map[string]bool               // tasks whose layers are becoming part of their workspace
+	applied  map[string][]string           // found at the start: layers that are part of a base, and the log doesn't say so
 	homeless map[string]bool               // done tasks whose home was deleted
 
 	seen moment // when the last line was folded in
@@ -159,7 +166,7 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	}
 	t := &Tasks{
 		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},
-		answered: map[string]chan struct{}{}, homeless: map[string]bool{}, puts: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
+		answered: map[string]chan struct{}{}, homeless: map[string]bool{}, folding: map[string]bool{}, puts: map[string]put{}, applied: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
 	}
 	for _, dir := range []string{"tasks", "workspaces"} {
 		// Only search permission: a task's user may reach its own broker.sock.
@@ -173,7 +180,10 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	if t.fold.Paused {
 		t.resumed = make(chan struct{})
 	}
-	return t, t.listDisk()
+	if err := t.listDisk(); err != nil {
+		return nil, err
+	}
+	return t, t.recoverBases()
 }
 
 // commit decides under the lock, writes what was decided and waits until it is on
