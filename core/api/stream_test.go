@@ -27,14 +27,16 @@ import (
 
 // stream is an open GET /api/events.
 type stream struct {
-	t    testing.TB
-	body io.ReadCloser
-	r    *bufio.Reader
+	t   testing.TB
+	ctx context.Context // ends when the stream says nothing for too long
+	r   *bufio.Reader
 }
 
 func (b *box) stream(as who, query string, header map[string]string) *stream {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), "GET", b.url+"/api/events"+query, nil)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	b.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "GET", b.url+"/api/events"+query, nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func (b *box) stream(as who, query string, header map[string]string) *stream {
 	if a.StatusCode != 200 || a.Header.Get("Content-Type") != "text/event-stream" || a.Header.Get("X-Accel-Buffering") != "no" || !strings.Contains(a.Header.Get("Cache-Control"), "no-transform") {
 		b.t.Fatalf("%s %v", a.Status, a.Header)
 	}
-	return &stream{b.t, a.Body, bufio.NewReader(a.Body)}
+	return &stream{b.t, ctx, bufio.NewReader(a.Body)}
 }
 
 // event is the next one: its id and the line.
@@ -129,6 +131,9 @@ func TestEventsOfADevice(t *testing.T) {
 		if _, _, err := s.event(); err != nil {
 			break
 		}
+	}
+	if s.ctx.Err() != nil {
+		t.Error("the stream of a removed device went on")
 	}
 }
 
