@@ -1,5 +1,9 @@
 // Package initramfs writes the archive that the kernel unpacks into RAM and starts /init from: a cpio of files that the caller names,
-// compressed with zstd. The same files give the same bytes: no time, no inode number of the building machine and no order of a folder gets in.
+// compressed with LZ4 in the old framing, the one that the kernel reads. The same files give the same bytes: no time, no inode number of the building
+// machine and no order of a folder gets in.
+//
+// Unpacking 35 MB took, counted in the guest's instructions and against no compression at all, 0.2 s with LZ4 and 0.7 s with zstd (QEMU's -icount at
+// 500 million a second); reading the larger file costs the firmware less than that.
 package initramfs
 
 import (
@@ -11,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 	"github.com/u-root/u-root/pkg/cpio"
 )
 
@@ -72,9 +76,8 @@ func (t *Tree) Write(w io.Writer) error {
 	if t.err != nil {
 		return t.err
 	}
-	// One thread and no state of another run: the same bytes each time. The level was measured under emulation, where unpacking is what counts.
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
-	if err != nil {
+	z := lz4.NewWriter(w)
+	if err := z.Apply(lz4.LegacyOption(true), lz4.CompressionLevelOption(lz4.Level9), lz4.ConcurrencyOption(1)); err != nil {
 		return err
 	}
 	archive := cpio.Newc.Writer(z)
