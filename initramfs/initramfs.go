@@ -77,7 +77,7 @@ func (t *Tree) Write(w io.Writer) error {
 		return t.err
 	}
 	z := lz4.NewWriter(w)
-	if err := z.Apply(lz4.LegacyOption(true), lz4.CompressionLevelOption(lz4.Level9), lz4.ConcurrencyOption(1)); err != nil {
+	if err := z.Apply(lz4.LegacyOption(true), lz4.CompressionLevelOption(lz4.Level1), lz4.ConcurrencyOption(1)); err != nil {
 		return err
 	}
 	archive := cpio.Newc.Writer(z)

@@ -175,7 +175,7 @@ func (b *Build) initrd() (step.Step, error) {
 }
 
 // initrdForm is counted up when makeInitrd lays things differently.
-const initrdForm = "2"
+const initrdForm = "3"
 
 func (b *Build) makeInitrd(ctx context.Context, w *step.Work) error {
 	base, err := b.store.Get(ctx, b.base())
