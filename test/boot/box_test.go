@@ -121,8 +121,8 @@ func fullAndDamaged(t *testing.T, d *nbd.Disk, token, filler, waits string) {
 	if got := b.Task(waits); got.State != task.Queued {
 		t.Errorf("on the full disk the task that waits for room is %s", got.State)
 	}
-	// Room again, and the box goes on by itself.
-	b.Do("POST", "/api/tasks/"+filler+"/stop", nil, nil)
+	// An undo gives the room back, and the box goes on by itself.
+	b.Do("POST", "/api/tasks/"+filler+"/undo", nil, nil)
 	b.Until(3*time.Minute, "agents running again", running)
 	if got := b.End(waits, 3*time.Minute); got.State != task.Done {
 		t.Errorf("with room again the task is %s: %s", got.State, got.Error)

@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,23 +92,20 @@ type moment struct {
 	step     int               // steps of the task among them
 }
 
-// watch runs the twenty lines and takes moments at random while they run: the
-// disk is copied as a cut would leave it, and the box goes on.
-func watch(t *testing.T, r *rand.Rand, b *box.Box, ws string) (id string, all []moment) {
+// watch runs the twenty lines and takes moments while they run: the disk is
+// copied as a cut would leave it, and the box goes on. Half of them are at
+// random, half just before a flush, when most is unflushed.
+func watch(t *testing.T, r *rand.Rand, b *box.Box, ws string) (id string, taken []moment) {
 	t.Helper()
+	var all []moment
 	api := b.API.With(t)
 	f := api.Follow(0)
 	defer f.Close()
 	id = api.New(ws, "twenty lines", twenty...).ID
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f.Until(5*time.Minute, "the end of the twenty lines", func(e actionlog.Event) bool {
-			return e.Task == id && e.Type == actionlog.TypeTaskState && e.State != string(task.Running) && e.State != string(task.Queued)
-		})
-	}()
-	// The task's own creation was answered already: it has to be there whenever the cut comes.
-	for {
+	var mu sync.Mutex // guards all and r
+	take := func() {
+		mu.Lock()
+		defer mu.Unlock()
 		m := moment{answered: f.Seen()}
 		m.disk, m.loss = b.Data.Cut(r.Uint64())
 		for _, e := range m.answered {
@@ -115,20 +114,41 @@ func watch(t *testing.T, r *rand.Rand, b *box.Box, ws string) (id string, all []
 			}
 		}
 		all = append(all, m)
+	}
+	b.Data.OnFlush(take)
+	defer b.Data.OnFlush(nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Until(5*time.Minute, "the end of the twenty lines", func(e actionlog.Event) bool {
+			return e.Task == id && e.Type == actionlog.TypeTaskState && e.State != string(task.Running) && e.State != string(task.Queued)
+		})
+	}()
+	for {
+		take()
+		mu.Lock()
+		pause := time.Duration(1+r.IntN(150)) * time.Millisecond
+		mu.Unlock()
 		select {
 		case <-ended:
-			return id, all
-		case <-time.After(time.Duration(1+r.IntN(150)) * time.Millisecond):
+			mu.Lock()
+			defer mu.Unlock()
+			return id, slices.Clone(all)
+		case <-time.After(pause):
 		}
 	}
 }
 
-// choose takes n moments, spread over the task.
+// choose takes n moments, spread over the task; one with unflushed writes where
+// there is any.
 func choose(r *rand.Rand, all []moment, n int) []moment {
 	var chosen []moment
 	for i := range min(n, len(all)) {
-		from, to := i*len(all)/n, (i+1)*len(all)/n
-		chosen = append(chosen, all[from+r.IntN(max(1, to-from))])
+		part := all[i*len(all)/n : (i+1)*len(all)/n]
+		if busy := slices.DeleteFunc(slices.Clone(part), func(m moment) bool { return m.loss.Unflushed == 0 }); len(busy) > 0 {
+			part = busy
+		}
+		chosen = append(chosen, part[r.IntN(len(part))])
 	}
 	return chosen
 }
