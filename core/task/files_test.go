@@ -1,0 +1,232 @@
+package task_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/settings"
+	"gurtos/core/task"
+	"gurtos/sandbox/layers"
+)
+
+// shelf is Tasks over real layers, which a person puts files in.
+type shelf struct {
+	*task.Tasks
+	t     testing.TB
+	home  string
+	ahead atomic.Int64
+}
+
+func newShelf(t testing.TB) *shelf {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: layers are mounted")
+	}
+	s := &shelf{t: t, home: t.TempDir()}
+	base := filepath.Join(s.home, "workspaces", "home")
+	if err := errors.Join(os.MkdirAll(base, 0o755), os.Chown(base, layers.Canonical, layers.Canonical)); err != nil {
+		t.Fatal(err)
+	}
+	log, err := actionlog.Open(s.home, actionlog.Options{Reserve: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	m, err := layers.NewMounter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	v := fixed(settings.Defaults())
+	s.Tasks, err = task.New(t.Context(), task.Options{
+		Home: s.home, Log: log, Settings: &v, Layers: task.OnDisk(m), Tools: tools{}, Workers: map[string]task.Worker{"fake": {}},
+		Now: func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *shelf) put(files map[string]string) task.Task {
+	s.t.Helper()
+	x, err := s.PutFiles(s.t.Context(), "home", func(w *layers.Writer) error {
+		for name, text := range files {
+			if text == "" {
+				if err := w.Delete(name); err != nil {
+					return err
+				}
+			} else if err := w.File(name, 0o644, time.Time{}, strings.NewReader(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, "me")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return x
+}
+
+// read is a file of the workspace as it is now, "" when there is none.
+func (s *shelf) read(name string) string {
+	s.t.Helper()
+	tree, err := s.Tree(s.t.Context(), "home")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer tree.Close()
+	f, err := tree.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestFilesPutIn(t *testing.T) {
+	s := newShelf(t)
+	one := s.put(map[string]string{"a.txt": "one", "shared.txt": "from one"})
+	if one.State != task.Done || one.Title != "Files put in" || one.Worker != "fake" || one.Source != "api" {
+		t.Fatal(one)
+	}
+	two := s.put(map[string]string{"b.txt": "two", "shared.txt": "from one and two", "dir/c.txt": "deep"})
+	if got := strings.Join(two.Layers, " "); got != one.ID {
+		t.Fatal(got)
+	}
+	changes, err := s.Changes(t.Context(), two.ID)
+	if err != nil || fmt.Sprint(changes) != "[{b.txt added 3 false []} {dir/c.txt added 4 false []} {shared.txt modified 16 false []}]" {
+		t.Fatal(changes, err)
+	}
+	diff, err := s.Diff(t.Context(), two.ID, "shared.txt")
+	if err != nil || !strings.Contains(diff, "-from one\n") || !strings.Contains(diff, "+from one and two\n") {
+		t.Fatal(diff, err)
+	}
+	preview, err := s.UndoPreview(t.Context(), one.ID)
+	if err != nil || len(preview) != 2 || preview[0].Path != "a.txt" || preview[0].Outcome != "removed" || preview[1].Later[0] != two.ID {
+		t.Fatal(preview, err)
+	}
+	if _, err := s.Undo(t.Context(), one.ID, "me"); err != nil {
+		t.Fatal(err)
+	}
+	if s.read("a.txt") != "" || s.read("b.txt") != "two" || s.read("shared.txt") != "from one and two" || s.read("dir/c.txt") != "deep" {
+		t.Fatal("the workspace after the undo")
+	}
+	// What fails leaves nothing.
+	before, err := s.List(t.Context(), task.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutFiles(t.Context(), "home", func(w *layers.Writer) error {
+		return errors.Join(w.File("x.txt", 0o644, time.Time{}, strings.NewReader("x")), errors.New("the upload broke off"))
+	}, "me"); err == nil {
+		t.Fatal("taken")
+	}
+	after, err := s.List(t.Context(), task.Filter{})
+	if err != nil || len(after) != len(before) || s.read("x.txt") != "" {
+		t.Fatal(after, err)
+	}
+	dirs, err := os.ReadDir(filepath.Join(s.home, "tasks"))
+	if err != nil || len(dirs) != 2 {
+		t.Fatal(dirs, err)
+	}
+	var bad *task.Invalid
+	if _, err := s.PutFiles(t.Context(), "nowhere", nil, "me"); !errors.As(err, &bad) {
+		t.Fatal(err)
+	}
+	var none *task.NotFound
+	if _, err := s.Tree(t.Context(), "nowhere"); !errors.As(err, &none) {
+		t.Fatal(err)
+	}
+	if _, err := s.Diff(t.Context(), two.ID, "no/such"); !errors.As(err, &none) {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, nil) }()
+	dir := filepath.Join(s.home, "tasks", one.ID)
+	late := time.After(20 * time.Second)
+	for tick := time.Tick(5 * time.Millisecond); ; {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		select {
+		case <-tick:
+		case <-late:
+			t.Fatal("the undone layer is still there")
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	var gone *task.Gone
+	if _, err := s.Changes(t.Context(), one.ID); !errors.As(err, &gone) {
+		t.Fatal(err)
+	}
+}
+
+// A workspace takes any number of tasks: its oldest layers become part of it, and it
+// stays what it was.
+func TestManyFilesPutIn(t *testing.T) {
+	s := newShelf(t)
+	var ids []string
+	for i := range 90 {
+		ids = append(ids, s.put(map[string]string{fmt.Sprintf("f%d.txt", i): fmt.Sprint(i), "last.txt": fmt.Sprint(i)}).ID)
+	}
+	if _, err := s.Undo(t.Context(), ids[3], "me"); err != nil {
+		t.Fatal(err)
+	}
+	s.ahead.Store(int64(31 * 24 * time.Hour))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, nil) }()
+	late := time.After(50 * time.Second)
+	for tick := time.Tick(20 * time.Millisecond); ; {
+		if _, err := s.UndoPreview(t.Context(), ids[0]); err != nil && strings.Contains(err.Error(), "can't be undone") {
+			if _, err := os.Stat(filepath.Join(s.home, "workspaces", "home", "f0.txt")); err == nil {
+				break
+			}
+		}
+		select {
+		case <-tick:
+		case <-late:
+			t.Fatal("the layers are not part of the workspace")
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for i := range 90 {
+		want := fmt.Sprint(i)
+		if i == 3 {
+			want = ""
+		}
+		if got := s.read(fmt.Sprintf("f%d.txt", i)); got != want {
+			t.Fatalf("f%d.txt is %q", i, got)
+		}
+	}
+	if got := s.read("last.txt"); got != "89" {
+		t.Fatal(got)
+	}
+	if x := s.put(map[string]string{"last.txt": "90"}); len(x.Layers) != 64 || s.read("last.txt") != "90" {
+		t.Fatal(len(x.Layers), s.read("last.txt"))
+	}
+}
