@@ -57,8 +57,8 @@ func (p *peeker) discard(n int) {
 // unpassed is what of the first n bytes has not gone on yet.
 func (p *peeker) unpassed(n int) []byte { return p.buf[min(p.passed, n):n] }
 
-// waiting waits until there is something to read and says how many bytes; 0 is an
-// end or an error, which the next read tells. No pipe and no buffer is held
+// waiting waits until there is something to read and says how many bytes; 0 is the
+// end, which the next read tells. No pipe and no buffer is held
 // meanwhile, since most connections idle most of the time.
 func waiting(c *net.TCPConn) (int64, error) {
 	raw, err := c.SyscallConn()
@@ -66,18 +66,32 @@ func waiting(c *net.TCPConn) (int64, error) {
 		return 0, err
 	}
 	n := 0
-	var b [1]byte
+	var peeked error
 	err = raw.Read(func(fd uintptr) bool {
 		if n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ); n > 0 {
+			peeked = nil
 			return true
 		}
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		if err == nil {
+		if peeked = peek(fd); peeked == nil {
 			n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ) // it came in between; 0 is the end
 		}
-		return err != unix.EAGAIN && err != unix.EINTR
+		return peeked != unix.EAGAIN
 	})
+	if err == nil {
+		err = peeked
+	}
 	return int64(n), err
+}
+
+// peek looks at what waits and takes nothing but an error: that one is told once,
+// and a look that lost it would make a reset an orderly end.
+func peek(fd uintptr) error {
+	var b [1]byte
+	for {
+		if _, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 // move splices up to n of the bytes that wait in from to to; 0 means that from ended.
@@ -102,11 +116,15 @@ func readable(c *net.TCPConn) error {
 	if err != nil {
 		return err
 	}
-	var b [1]byte
-	return raw.Read(func(fd uintptr) bool {
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return err != unix.EAGAIN && err != unix.EINTR
+	var peeked error
+	err = raw.Read(func(fd uintptr) bool {
+		peeked = peek(fd)
+		return peeked != unix.EAGAIN
 	})
+	if err == nil {
+		err = peeked
+	}
+	return err
 }
 
 // flow is one connection that is being passed on.

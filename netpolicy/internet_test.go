@@ -406,9 +406,11 @@ func (i *internet) name(name string, addrs ...string) {
 	}
 }
 
+func quietLog(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+
 // space gives a namespace with these hosts; blocked collects what it refused.
 func space(t testing.TB, hosts ...string) (s *Space, blocked func() []string) {
-	n, err := Open(slog.New(slog.NewTextHandler(t.Output(), nil)), 1)
+	n, err := Open(quietLog(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
