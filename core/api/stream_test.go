@@ -199,18 +199,19 @@ func TestFeedIsBounded(t *testing.T) {
 	f := newFeed()
 	ctx, cancel := context.WithCancel(t.Context())
 	line := []byte(`{"seq":1,"text":"` + strings.Repeat("x", 1000) + `"}`)
-	put := make(chan error)
+	waits := make(chan error)
 	go func() {
-		for {
+		for range 10 * chunk / len(line) {
 			if err := f.put(ctx, line); err != nil {
-				put <- err
+				waits <- err
 				return
 			}
 		}
+		waits <- nil
 	}()
 	<-f.wake
 	cancel()
-	if err := <-put; err == nil {
+	if err := <-waits; err == nil {
 		t.Fatal("put went on without room")
 	}
 	if n := len(f.take(nil)); n > 2*chunk {
