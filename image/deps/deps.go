@@ -47,6 +47,8 @@ var Packages = []Package{
 	{"qemu-system-x86", "runs the box", []string{"/usr/bin/qemu-system-x86_64"}, Boot},
 	{"ovmf", "the firmware that starts it", []string{"/usr/share/OVMF/OVMF_CODE_4M.fd"}, Boot},
 	{"xfsprogs", "data disks in tests", []string{"/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs"}, Test},
+	{"e2fsprogs", "foreign disks in tests", []string{"/usr/sbin/mke2fs", "/sbin/mke2fs"}, Test},
+	{"qemu-utils", "the client that the tests' disk server is tried with", []string{"/usr/bin/qemu-io"}, Test},
 	{"bubblewrap", "make bench compares with it", []string{"/usr/bin/bwrap"}, Test},
 	{"crun", "make bench compares with it", []string{"/usr/bin/crun"}, Test},
 	{"runc", "make bench compares with it", []string{"/usr/sbin/runc", "/usr/bin/runc"}, Test},
