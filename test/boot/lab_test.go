@@ -24,6 +24,7 @@ const recordSize = 4096
 // TestLab is what needs the box's kernel and no box, in one small guest. It
 // comes first: what the power cut proves elsewhere rests on it.
 func TestLab(t *testing.T) {
+	box.Built(t) // before all that is built for the lab
 	r := box.Seed(t)
 	disks := map[string]*nbd.Disk{
 		"raw-forgets": nbd.New(64 << 20), "raw-careful": nbd.New(64 << 20), "files": xfsDisk(t, 320<<20), "data": xfsDisk(t, 2<<30),
