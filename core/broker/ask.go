@@ -69,10 +69,7 @@ func (d *desk) ask(ctx context.Context, body []byte) (any, error) {
 		}
 		a.CostCents = c
 	}
-	if err := d.opt.Tasks.Going(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := d.opt.Tasks.Ask(ctx, a); err != nil {
+	if _, err := d.opt.Tasks.WorkerAsks(ctx, a); err != nil {
 		return nil, err
 	}
 	got, err := d.opt.Tasks.Await(ctx, a.ID, d.opt.Wait)

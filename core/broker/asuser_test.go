@@ -9,11 +9,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gurtos/sandbox"
+	"gurtos/sandbox/sandboxtest"
 )
 
 // TestMain lets the test's own program be started again: as another user, and as a box
 // that is to be killed.
 func TestMain(m *testing.M) {
+	sandbox.Init()
 	if path := os.Getenv("BROKER_TEST_ASK"); path != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -29,7 +33,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, engine(home))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	sandboxtest.Main(m)
 }
 
 // askAs asks GET /task as another user of the machine and returns what came of it.

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,22 +11,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/approval"
 	"gurtos/core/broker"
-	"gurtos/core/budget"
 	"gurtos/core/durable/powercut"
 	"gurtos/core/settings"
 	"gurtos/core/task"
-	"gurtos/core/tool"
 	"gurtos/sandbox"
-	"gurtos/sandbox/layers"
 )
 
 // box is the engine without API and sandboxes, on a disk whose power can be cut: the
@@ -53,6 +47,7 @@ type boxOptions struct {
 	mono     func() time.Duration
 	vault    broker.Vault
 	free     func() (int64, error) // room on the disk
+	host     *sandbox.Host         // real sandboxes over real layers, when set
 }
 
 func (o boxOptions) Values() settings.Values { return o.settings }
@@ -110,9 +105,20 @@ func (b *box) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	var run task.Runner = b.runner
+	var kept task.Layers = &folders{}
+	if h := b.opt.host; h != nil {
+		run, kept = task.RunnerFunc(func(ctx context.Context, s sandbox.Spec) (task.Sandbox, error) {
+			sb, err := h.Start(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			return sb, nil
+		}), task.OnDisk(h.Mounter())
+	}
 	b.tasks, err = task.New(b.t.Context(), task.Options{
-		Home: b.home, Log: b.log, Runner: b.runner, Layers: &folders{}, Tools: b.opt.tools, Settings: b.opt,
-		Workers: map[string]task.Worker{"fake": {Args: []string{"/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Mono: b.opt.mono, Slog: quiet,
+		Home: b.home, Log: b.log, Runner: run, Layers: kept, Tools: b.opt.tools, Settings: b.opt,
+		Workers: map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Mono: b.opt.mono, Slog: quiet,
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -327,231 +333,9 @@ func (b *box) call(id, key, tool, input string) answered {
 	return a
 }
 
-// runner starts sandboxes that are nothing but their socket.
-type runner struct {
-	dir string
-
-	mu      sync.Mutex
-	boxes   map[string]*sandboxed
-	started []string // ids in the order in which they were started
-	changed chan struct{}
-	refuse  error // what Start answers
-}
-
-type sandboxed struct {
-	path     string
-	listener net.Listener
-	spec     sandbox.Spec
-	exit     chan sandbox.Exit
-	once     sync.Once
-	done     chan struct{}
-	result   sandbox.Exit
-
-	mu     sync.Mutex
-	frozen bool
-	syncs  int
-}
-
-func (r *runner) Start(_ context.Context, spec sandbox.Spec) (task.Sandbox, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.refuse != nil {
-		return nil, r.refuse
-	}
-	path := filepath.Join(r.dir, "in-"+spec.ID)
-	os.Remove(path)
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	s := &sandboxed{path: path, listener: l, spec: spec, exit: make(chan sandbox.Exit, 1), done: make(chan struct{})}
-	go s.run()
-	go spec.Serve(l)
-	r.boxes[spec.ID] = s
-	r.started = append(r.started, spec.ID)
-	close(r.changed)
-	r.changed = make(chan struct{})
-	return s, nil
-}
-
-func (s *sandboxed) run() {
-	s.result = <-s.exit
-	s.listener.Close()
-	close(s.done)
-}
-
-func (s *sandboxed) end(e sandbox.Exit) { s.once.Do(func() { s.exit <- e }) }
-
-func (s *sandboxed) Wait() sandbox.Exit { <-s.done; return s.result }
-func (s *sandboxed) Stop(time.Duration) { s.end(sandbox.Exit{Code: 143}); <-s.done }
-func (s *sandboxed) Kill()              { s.end(sandbox.Exit{Code: 137}) }
-func (s *sandboxed) UID() int           { return os.Getuid() }
-
-func (s *sandboxed) Freeze() error { return s.freeze(true) }
-func (s *sandboxed) Thaw() error   { return s.freeze(false) }
-
-func (s *sandboxed) freeze(on bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.frozen = on
-	return nil
-}
-
-func (s *sandboxed) Sync() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.syncs++
-	return nil
-}
-
-func (r *runner) get(id string) *sandboxed {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.boxes[id]
-}
-
-// wait returns a task's sandbox once it is started.
-func (r *runner) wait(t testing.TB, id string) *sandboxed {
-	t.Helper()
-	late := time.After(20 * time.Second)
-	for {
-		r.mu.Lock()
-		s, c := r.boxes[id], r.changed
-		r.mu.Unlock()
-		if s != nil {
-			return s
-		}
-		select {
-		case <-c:
-		case <-late:
-			t.Fatal("no sandbox for " + id)
-		}
-	}
-}
-
-func (r *runner) killAll() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.boxes {
-		s.Kill()
-	}
-}
-
 // finish ends a task's worker well.
 func (b *box) finish(id string) task.Task {
 	b.t.Helper()
 	b.runner.get(id).end(sandbox.Exit{})
 	return b.until(id, task.Done)
-}
-
-// folders are layers that are nothing but folders.
-type folders struct{}
-
-func (*folders) Create(dir string) error { return os.MkdirAll(dir, 0o700) }
-
-func (*folders) Seal(_ context.Context, v layers.View) error {
-	return os.WriteFile(filepath.Join(v.Layer, "sealed"), nil, 0o600)
-}
-
-func (*folders) Sealed(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "sealed"))
-	return err == nil
-}
-
-func (*folders) Drop(dir string) error { return os.RemoveAll(dir) }
-
-func (*folders) Recover(string) error { return nil }
-
-func (*folders) Writer(layers.View) (*layers.Writer, error) { return nil, errors.ErrUnsupported }
-
-func (*folders) Fold(_ context.Context, base string, lowers []string) error {
-	return os.WriteFile(filepath.Join(base, "folded"), []byte(strings.Join(lowers, "\n")), 0o600)
-}
-
-func (*folders) RecoverBase(base string, dirs []string) (applied []string, err error) {
-	raw, err := os.ReadFile(filepath.Join(base, "folded"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	for _, d := range strings.Split(string(raw), "\n") {
-		if slices.Contains(dirs, d) {
-			applied = append(applied, d)
-		}
-	}
-	return applied, err
-}
-
-// toolSet is the tools of apps, by name.
-type toolSet map[string]tool.Tool
-
-func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
-func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
-func (s toolSet) Title(app string) string              { return strings.ToUpper(app[:1]) + app[1:] }
-
-type noVault struct{}
-
-func (noVault) Redact(s string) string                         { return s }
-func (noVault) RedactJSON(raw json.RawMessage) json.RawMessage { return raw }
-
-// till is a tool that spends what its input says, counts its runs by key, and can be
-// held.
-type till struct {
-	mu   sync.Mutex
-	runs map[string]int
-	hold chan struct{} // when set, Run waits until it is closed
-	out  func(call tool.Call, input json.RawMessage) (json.RawMessage, error)
-}
-
-func (s *till) count(key string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runs[key]
-}
-
-func (s *till) total() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, c := range s.runs {
-		n += c
-	}
-	return n
-}
-
-func (s *till) tool(name string) tool.Tool {
-	var in struct {
-		Cents budget.Cents `json:"cents"`
-	}
-	return tool.Tool{
-		Name: name, Description: "Pays.",
-		Input: json.RawMessage(`{"type":"object","properties":{"cents":{"type":"number"},"n":{}},"required":["cents"],"additionalProperties":false}`),
-		Cost: func(_ context.Context, raw json.RawMessage) (budget.Cents, error) {
-			v := in
-			err := json.Unmarshal(raw, &v)
-			return v.Cents, err
-		},
-		Card: func(context.Context, json.RawMessage) (tool.Card, error) {
-			return tool.Card{Payee: "Shop", Purpose: "Things"}, nil
-		},
-		Run: func(ctx context.Context, raw json.RawMessage, call tool.Call) (json.RawMessage, error) {
-			s.mu.Lock()
-			if s.runs == nil {
-				s.runs = map[string]int{}
-			}
-			s.runs[call.Key()]++
-			hold := s.hold
-			s.mu.Unlock()
-			if hold != nil {
-				select {
-				case <-hold:
-				case <-ctx.Done():
-					return nil, ctx.Err()
-				}
-			}
-			if s.out != nil {
-				return s.out(call, raw)
-			}
-			return bytes.Clone(raw), nil
-		},
-	}
 }

@@ -211,9 +211,6 @@ func (d *desk) step(ctx context.Context, body []byte) (any, error) {
 	if r.Text == "" {
 		return nil, &task.Invalid{Field: "text", Sentence: "what was done is needed"}
 	}
-	if err := d.opt.Tasks.Going(ctx); err != nil {
-		return nil, err
-	}
 	ev, err := d.opt.Tasks.Step(ctx, d.id, r.Text, r.Data)
 	if err != nil {
 		return nil, err

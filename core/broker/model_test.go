@@ -233,6 +233,9 @@ func (m *model) question(ev *eventOf, x *modelTask) {
 	if err := json.Unmarshal(ev.Approval, &a); err != nil || m.asked[a.ID] != "" || a.State != approval.Pending || a.Task != ev.Task {
 		m.bad(ev, "asked %+v, %v, %s", a, err, m.asked[a.ID])
 	}
+	if m.paused && strings.Contains(a.ID, ".task.") {
+		m.bad(ev, "a worker asks while paused")
+	}
 	if !x.state.Live() {
 		m.bad(ev, "a question of a task that is %s", x.state)
 	}

@@ -10,9 +10,20 @@ import (
 	"gurtos/core/approval"
 )
 
+// WorkerAsks is Ask for a worker's own question: it waits while agents stand still.
+func (t *Tasks) WorkerAsks(ctx context.Context, a approval.Approval) (approval.Approval, error) {
+	var out approval.Approval
+	err := t.whenGoing(ctx, func() (err error) { out, err = t.enter(ctx, a, t.going); return err })
+	return out, err
+}
+
 // Ask enters a question of a task, unless its id was asked before, and returns it as
 // it stands. The task waits from then on until nothing of its is pending.
 func (t *Tasks) Ask(ctx context.Context, a approval.Approval) (approval.Approval, error) {
+	return t.enter(ctx, a, func() error { return nil })
+}
+
+func (t *Tasks) enter(ctx context.Context, a approval.Approval, check func() error) (approval.Approval, error) {
 	var out approval.Approval
 	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		if have, ok := f.Approvals.Get(a.ID); ok {
@@ -25,6 +36,9 @@ func (t *Tasks) Ask(ctx context.Context, a approval.Approval) (approval.Approval
 		}
 		if !e.State.Live() {
 			return nil, &Over{e.ID, e.State}
+		}
+		if err := check(); err != nil {
+			return nil, err
 		}
 		a.State = approval.Pending
 		out = a

@@ -3,24 +3,60 @@ package task
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/budget"
 )
 
 // Step logs a line of progress of a task that works, after what it wrote so far is on
-// disk.
+// disk. It waits while agents stand still.
 func (t *Tasks) Step(ctx context.Context, id, text string, data json.RawMessage) (actionlog.Event, error) {
-	if err := t.syncLayer(id); err != nil {
-		return actionlog.Event{}, err
-	}
-	return t.line(ctx, id, actionlog.Event{Type: actionlog.TypeTaskStep, Task: id, Text: text, Data: data})
+	ev := actionlog.Event{Type: actionlog.TypeTaskStep, Task: id, Text: text, Data: data}
+	var out actionlog.Event
+	err := t.whenGoing(ctx, func() (err error) {
+		if err = t.syncLayer(id); err == nil {
+			out, err = t.line(ctx, id, ev, t.going)
+		}
+		return err
+	})
+	return out, err
 }
 
-// line writes one event of a task that has not ended and returns it as it is logged.
-func (t *Tasks) line(ctx context.Context, id string, ev actionlog.Event) (actionlog.Event, error) {
+// errHalted says that agents were stopped between the wait for it and the decision.
+var errHalted = errors.New("agents stand still")
+
+// going is errHalted while agents stand still. mu is held.
+func (t *Tasks) going() error {
+	if t.halted() {
+		return errHalted
+	}
+	return nil
+}
+
+// whenGoing does act once agents may work, again when they were stopped just before it
+// was decided.
+func (t *Tasks) whenGoing(ctx context.Context, act func() error) error {
+	for {
+		if err := t.Going(ctx); err != nil {
+			return err
+		}
+		if err := act(); !errors.Is(err, errHalted) {
+			return err
+		}
+	}
+}
+
+// line writes one event of a task that has not ended, if all checks pass under the
+// lock, and returns it as it is logged.
+func (t *Tasks) line(ctx context.Context, id string, ev actionlog.Event, checks ...func() error) (actionlog.Event, error) {
 	evs := []actionlog.Event{ev}
 	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		for _, check := range checks {
+			if err := check(); err != nil {
+				return nil, err
+			}
+		}
 		e, err := f.entry(id)
 		if err != nil {
 			return nil, err

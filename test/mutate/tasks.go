@@ -43,7 +43,7 @@ var tasks = []Guard{
 			if err`, `		if a.State != "" {
 			if err`, "./core/broker", "TestRandomInterleavings"},
 	{"approvals: the fold keeps the first answer", "core/approval/book.go", `	if !ok || a.State != Pending {`, `	if !ok {`, "./core/approval", "TestFirstAnswerHolds"},
-	{"approvals: an end closes what is open", "core/task/end.go", `		evs = append(evs, actionlog.Event{Type: actionlog.TypeApprovalAnswered, Task: e.ID, ID: a.ID, Approved: &no, By: by})`, `		_ = a`, "./core/broker", "TestStopAndUndoAnywhere"},
+	{"approvals: an end closes what is open", "core/task/end.go", `		evs = append(evs, actionlog.Event{Type: actionlog.TypeApprovalAnswered, Task: e.ID, ID: a.ID, Approved: &no, By: by})`, `		_, _ = a, no`, "./core/broker", "TestStopAndUndoAnywhere"},
 	{"money: the budget", "core/task/money.go", `	if spent.Add(c.Cost).Cmp(e.BudgetCents) > 0 {`, `	if spent.Cmp(e.BudgetCents) > 0 {`, "./core/broker", "TestWhenMoneyAsks"},
 	{"money: calls in flight count", "core/task/money.go", `	spent := e.CostCents.Add(reserved)`, `	spent := e.CostCents`, "./core/broker", "TestFiftyAtOnceNeverOvershoot/budget"},
 	{"money: the threshold", "core/task/money.go", `c.Cost.Cmp(most) > 0 {`, `c.Cost.Cmp(most) > 1 {`, "./core/broker", "TestThreshold"},
@@ -83,10 +83,18 @@ var tasks = []Guard{
 		return actionlog.Event{}, err
 	}
 `, ``, "./core/broker", "TestStepsSurviveARestart"},
-	{"broker: paused steps wait", "core/broker/desk.go", `	if err := d.opt.Tasks.Going(ctx); err != nil {
-		return nil, err
+	{"broker: steps and questions wait while paused", "core/task/progress.go", `		if err := t.Going(ctx); err != nil {
+			return err
+		}
+		if err := act(); !errors.Is(err, errHalted) {
+			return err
+		}`, `		if err := act(); err == nil || !errors.Is(err, errHalted) || t.halted() {
+			return nil
+		}`, "./core/broker", "TestPauseHoldsAgents|TestPauseEnds"},
+	{"broker: a step that a pause overtakes waits", "core/task/progress.go", `	if t.halted() {
+		return errHalted
 	}
-	ev, err := d.opt.Tasks.Step`, `	ev, err := d.opt.Tasks.Step`, "./core/broker", "TestPauseHoldsAgents"},
+`, ``, "./core/broker", "TestARealPause|TestRandomInterleavings"},
 	{"broker: waiting is no answer", "core/broker/ask.go", `	case got.State == approval.Pending:
 		return pendingAnswer{true}, nil
 `, ``, "./core/broker", "TestPendingIsNoError"},
