@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"gurtos/core/task"
-	"gurtos/core/tool"
 )
 
 // over ends the box and starts it again: all that was in the log is in it after, and
