@@ -1,0 +1,165 @@
+// A box of its own for a run: boxd in a temporary home on a free port, with nothing of the caller's own box.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The source tree. */
+export const root = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))));
+
+/** What the API answered. */
+export interface Answer {
+  status: number;
+  body: any;
+}
+
+/** Whose request it is; without a token it is the box's own screen. */
+export interface As {
+  token?: string | undefined;
+  headers?: Record<string, string>;
+}
+
+export class RunningBox {
+  /** BOX_HOME. Its path is short: a task's socket beneath it has at most 107 bytes. */
+  readonly home = mkdtempSync('/tmp/box');
+  port = 0;
+  #program: string;
+  #process: ChildProcess | undefined;
+  #ended: Promise<string> = Promise.resolve('it was not started');
+  #said = '';
+
+  constructor(program = join(root, 'bin', 'boxd')) {
+    this.#program = program;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** The environment that boxd and the box command get. */
+  env(): Record<string, string | undefined> {
+    const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('BOX_') || name === 'BOX_TASKS_ROOT'));
+    return {
+      BOX_TASKS_ROOT: join(root, '.cache', 'tasks'),
+      ...own,
+      BOX_HOME: this.home,
+      BOX_PORT: String(this.port),
+      BOX_LAN: 'off',
+      BOX_APPROVAL_WAIT_MS: '1000', // so that a question is seen to be pending soon
+    };
+  }
+
+  /** Starts it, or starts it again, and waits until it answers. */
+  async start(): Promise<void> {
+    this.port ||= await freePort();
+    const p = spawn(this.#program, [], { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#process = p;
+    this.#ended = new Promise((done) => {
+      p.once('error', (err) => done(err.message));
+      p.once('exit', (code, signal) => done(signal ?? `exit code ${code}`));
+    });
+    p.stderr.setEncoding('utf8').on('data', (text: string) => (this.#said += text));
+    const ready = new Promise<void>((done) => {
+      let out = '';
+      p.stdout.setEncoding('utf8').on('data', (text: string) => {
+        this.#said += text;
+        out += text;
+        if (out.includes(`ready ${this.url}\n`)) done();
+      });
+    });
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, no) => (timer = setTimeout(() => no(new Error('boxd is not ready after 60 s')), 60_000)));
+    try {
+      await Promise.race([ready, late, this.#ended.then((how) => Promise.reject(new Error(`boxd ended before it was ready (${how})`)))]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Ends it in order. */
+  async stop(): Promise<void> {
+    if (!this.#running()) return;
+    this.#process?.kill('SIGTERM');
+    const late = setTimeout(() => this.#process?.kill('SIGKILL'), 60_000);
+    const how = await this.#ended;
+    clearTimeout(late);
+    if (how !== 'exit code 0') throw new Error(`boxd did not end in order: ${how}`);
+  }
+
+  /** Ends it as a power cut does, as far as a process can tell. */
+  async kill(): Promise<void> {
+    this.#process?.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  #running(): boolean {
+    return this.#process !== undefined && this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
+  /** What it has printed. */
+  said(): string {
+    return this.#said;
+  }
+
+  /** One request. */
+  ask(method: string, path: string, body?: unknown, as: As = {}): Promise<Answer> {
+    const raw = body === undefined || typeof body === 'string' || body instanceof Uint8Array;
+    const bytes = raw ? body : JSON.stringify(body);
+    const headers: Record<string, string> = { ...as.headers };
+    if (as.token) headers['authorization'] = `Bearer ${as.token}`;
+    if (bytes !== undefined) {
+      headers['content-type'] ??= raw ? 'application/octet-stream' : 'application/json';
+      headers['content-length'] = String(Buffer.byteLength(bytes));
+    }
+    return new Promise((done, no) => {
+      const r = request(this.url + path, { method, headers, timeout: 60_000 }, (a) => {
+        const parts: Buffer[] = [];
+        a.on('data', (part: Buffer) => parts.push(part));
+        a.on('error', no);
+        a.on('end', () => {
+          const text = Buffer.concat(parts).toString();
+          done({ status: a.statusCode ?? 0, body: a.headers['content-type']?.startsWith('application/json') ? JSON.parse(text) : text });
+        });
+      });
+      r.on('timeout', () => r.destroy(new Error(`${method} ${path}: no answer in 60 s`)));
+      r.on('error', no);
+      r.end(bytes);
+    });
+  }
+
+  /** The box command, on this box. */
+  command(...args: string[]): { code: number; out: string } {
+    const p = spawnSync(join(root, 'bin', 'box'), args, { env: this.env(), encoding: 'utf8', maxBuffer: 64 << 20 });
+    if (p.error) throw p.error;
+    return { code: p.status ?? -1, out: p.stdout + p.stderr };
+  }
+
+  /** Copies its action log out of the home. */
+  keep(dir: string): void {
+    const log = join(this.home, 'log.jsonl');
+    if (existsSync(log)) copyFileSync(log, join(dir, 'log.jsonl'));
+  }
+
+  /** Removes the home of a box that has ended, never through something that is still mounted in it. */
+  remove(): void {
+    if (readFileSync('/proc/self/mountinfo', 'utf8').split('\n').some((l) => `${l.split(' ')[4]}/`.startsWith(`${this.home}/`))) {
+      console.error(`demo: ${this.home} stays, something is mounted in it`);
+      return;
+    }
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((done, no) => {
+    const s = createServer();
+    s.once('error', no);
+    s.listen(0, '127.0.0.1', () => {
+      const a = s.address();
+      s.close(() => (a !== null && typeof a === 'object' ? done(a.port) : no(new Error('no free port'))));
+    });
+  });
+}
