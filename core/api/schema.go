@@ -82,6 +82,25 @@ var docs = map[reflect.Type]map[string]string{
 	},
 }
 
+// reserved are the names that other editions give to answers of this API.
+var reserved = map[reflect.Type]object{
+	reflect.TypeFor[task.Task](): {
+		{"review", reservedText("GurtOS Personal: whether the owner kept what the task did to real folders.")},
+		{"requestedBy", reservedText("GurtOS Business: the person who asked for the task.")},
+	},
+	reflect.TypeFor[approval.Approval](): {
+		{"person", reservedText("GurtOS Business: the person who answered.")},
+		{"via", reservedText("GurtOS Business: the phone or screen that the answer came from.")},
+		{"askedBy", reservedText("GurtOS Business: the person who asked for the task.")},
+		{"route", reservedText("GurtOS Business: where the policy sent the question, and why.")},
+		{"shadow", reservedText("GurtOS Business: the seat that a suggestion came from.")},
+	},
+}
+
+func reservedText(doc string) object {
+	return object{{"type", "string"}, {"description", doc + " Never there in this edition."}}
+}
+
 // enums are the values that named string types take.
 var enums = map[reflect.Type][]any{
 	reflect.TypeFor[task.State]():     {task.Queued, task.Running, task.Waiting, task.Done, task.Failed, task.Undone},
@@ -204,6 +223,7 @@ func (s *schemas) object(t reflect.Type, partial bool) object {
 			required = append(required, name)
 		}
 	}
+	props = append(props, reserved[t]...)
 	out := object{{"type", "object"}, {"properties", props}}
 	if len(required) > 0 {
 		out = append(out, field{"required", required})
