@@ -192,14 +192,15 @@ func failedBelow(p *pkg, name string) bool {
 	})
 }
 
-// reason is what a test said when it skipped itself: `    file_test.go:12: why`.
+// reason is what a test said last when it skipped itself: `    file_test.go:12: why`.
 func reason(output string) string {
+	why := "it doesn't say why"
 	for line := range strings.Lines(output) {
-		if _, why, ok := strings.Cut(line, "_test.go:"); ok {
-			if _, why, ok := strings.Cut(why, ": "); ok {
-				return strings.TrimSpace(why)
+		if _, at, ok := strings.Cut(line, "_test.go:"); ok {
+			if _, said, ok := strings.Cut(at, ": "); ok {
+				why = strings.TrimSpace(said)
 			}
 		}
 	}
-	return "it doesn't say why"
+	return why
 }

@@ -68,6 +68,7 @@ func TestCount(t *testing.T) {
 func TestSkipsSayWhy(t *testing.T) {
 	r := newReader(&bytes.Buffer{}, func(string) {})
 	r.take(event{Action: "run", Package: "p", Test: "TestB"})
+	r.take(event{Action: "output", Package: "p", Test: "TestB", Output: "    b_test.go:2: seed 7\n"})
 	r.take(event{Action: "output", Package: "p", Test: "TestB", Output: "    b_test.go:3: no KVM here\n"})
 	r.take(event{Action: "skip", Package: "p", Test: "TestB"})
 	r.take(event{Action: "pass", Package: "p"})
