@@ -18,7 +18,7 @@ func doBuild(ctx context.Context, m *maker, args []string) error {
 		return err
 	}
 	_, err := m.Tasks(ctx)
-	return errors.Join(m.Programs(ctx), err, m.Prune())
+	return errors.Join(m.Packages(ctx), m.Programs(ctx), err, m.Prune())
 }
 
 func doImage(ctx context.Context, m *maker, args []string) error {

@@ -22,7 +22,7 @@ func doTest(ctx context.Context, m *maker, args []string) error {
 	if err := m.ready(ctx, false, deps.Build, deps.Image, deps.Boot, deps.Test); err != nil {
 		return err
 	}
-	if err := m.Programs(ctx); err != nil {
+	if err := errors.Join(m.Packages(ctx), m.Programs(ctx)); err != nil {
 		return err
 	}
 	if match := flags.Arg(0); match == "" || strings.HasPrefix(match, "test") { // nothing else boots
@@ -42,7 +42,7 @@ func doCheck(ctx context.Context, m *maker, args []string) error {
 		return err
 	}
 	_, err := m.Tasks(ctx)
-	if err := errors.Join(m.Programs(ctx), err); err != nil {
+	if err := errors.Join(m.Packages(ctx), m.Programs(ctx), err); err != nil {
 		return err
 	}
 	return m.test(ctx, suite.Options{Short: true, Match: flags.Arg(0)})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"gurtos/image/step"
@@ -33,19 +35,49 @@ func (b *Build) pinnedVersions() (map[string]string, error) {
 	return versions, nil
 }
 
-// node brings the npm packages that package-lock.json pins into node_modules, unless they are there.
-func (b *Build) node(ctx context.Context, w *step.Work) error {
+// Packages brings the npm packages that package-lock.json pins into node_modules, unless they are there: Node for tasks and apps, and what tests of
+// TypeScript need.
+func (b *Build) Packages(ctx context.Context) (err error) {
+	if b.packagesThere() {
+		return nil
+	}
+	line := b.Show.Begin("npm packages")
+	defer func() { line.End(err) }()
+	log, err := os.Create(filepath.Join(b.cache, "log", "npm"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if err := b.node(ctx, log); err != nil {
+		return &step.Failed{What: "npm packages", Log: log.Name(), Err: err}
+	}
+	return nil
+}
+
+// packagesThere says whether node_modules is what package-lock.json pins.
+func (b *Build) packagesThere() bool {
+	hash, err := hashFile(filepath.Join(b.Root, "package-lock.json"))
+	have, herr := os.ReadFile(b.packagesStamp())
+	return err == nil && herr == nil && string(have) == hash
+}
+
+func (b *Build) packagesStamp() string {
+	return filepath.Join(b.Root, "node_modules", ".gurtos-lock")
+}
+
+// node is Packages with npm's output in a log.
+func (b *Build) node(ctx context.Context, log io.Writer) error {
+	if b.packagesThere() {
+		return nil
+	}
 	hash, err := hashFile(filepath.Join(b.Root, "package-lock.json"))
 	if err != nil {
 		return err
 	}
-	stamp := filepath.Join(b.Root, "node_modules", ".gurtos-lock")
-	if have, err := os.ReadFile(stamp); err == nil && string(have) == hash {
-		return nil
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = b.Root, log, log
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("npm ci: %w", err)
 	}
-	w.Say("fetching npm packages")
-	if err := run(ctx, w, b.Root, nil, "npm", "ci", "--no-audit", "--no-fund"); err != nil {
-		return err
-	}
-	return os.WriteFile(stamp, []byte(hash), 0o644)
+	return os.WriteFile(b.packagesStamp(), []byte(hash), 0o644)
 }

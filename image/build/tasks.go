@@ -57,7 +57,8 @@ func (b *Build) makeTasks(ctx context.Context, w *step.Work, key string, npm map
 	if err != nil {
 		return err
 	}
-	if err := b.node(ctx, w); err != nil {
+	w.Say("fetching npm packages")
+	if err := b.node(ctx, w.Log); err != nil {
 		return err
 	}
 	root := filepath.Join(w.Temp, "root")

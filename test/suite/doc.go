@@ -3,5 +3,7 @@
 //
 //	t.Attr("reliability", "…")   a row of docs/reliability.md, when the long forms run
 //
+// What isn't written in Go is run and counted with it: the types of the SDK (tsc), tests in Node, and the demo, a check of which is a test.
+//
 // The long forms of tests run when BOX_TEST_ALL is 1; the quick loop is go test's -short.
 package suite

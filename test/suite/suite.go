@@ -61,6 +61,16 @@ func Run(ctx context.Context, o Options) (Count, []Finding, error) {
 		skips = append(skips, r.skips...)
 		findings = append(findings, r.findings...)
 	}
+	for _, p := range scripts {
+		if !strings.Contains(p.path, o.Match) || o.Short && !p.quick {
+			continue
+		}
+		c, err := p.run(ctx, o)
+		if err != nil {
+			return count, nil, err
+		}
+		count.add(c)
+	}
 	slices.Sort(skips)
 	for _, s := range slices.Compact(skips) {
 		fmt.Fprintf(o.Out, "skipped: %s\n", s)
