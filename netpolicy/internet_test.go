@@ -1,10 +1,12 @@
 package netpolicy
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +20,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 	vnl "github.com/vishvananda/netlink"
@@ -389,12 +392,19 @@ func (i *internet) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 // ServeHTTP is every web host of the internet.
 func (i *internet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.note("http %s %s", r.Host, r.URL.Path)
+	if _, pattern := theShops().Handler(r); pattern != "" {
+		theShops().ServeHTTP(w, r)
+		return
+	}
+	io.Copy(io.Discard, r.Body) //nolint:errcheck // a client that sends something wants it taken
 	if to := r.URL.Query().Get("redirect"); to != "" {
 		http.Redirect(w, r, to, http.StatusFound)
 		return
 	}
 	fmt.Fprintf(w, "you reached %s%s", r.Host, r.URL.Path)
 }
+
+var theShops = sync.OnceValue(shops)
 
 // name makes a name exist.
 func (i *internet) name(name string, addrs ...string) {
@@ -451,7 +461,9 @@ func in(t testing.TB, s *Space, env []string, command string) (int, string) {
 	if err := os.WriteFile(resolv, []byte("nameserver "+NameServer.String()+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("nsenter", "--net=/proc/self/fd/3", "unshare", "--mount", "sh", "-c",
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "nsenter", "--net=/proc/self/fd/3", "unshare", "--mount", "sh", "-c",
 		`mount --bind "$0" "$(readlink -f /etc/resolv.conf)" && exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs sh -c "$1"`, resolv, command)
 	c.ExtraFiles = []*os.File{s.bare.ns}
 	c.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "LANG=C"}, env...)
