@@ -280,7 +280,8 @@ func TestSlowClients(t *testing.T) {
 			dripped := make(chan struct{})
 			go func() {
 				defer close(dripped)
-				for { // a byte every ten seconds
+				defer theirs.Close()
+				for range 100 { // a byte every ten seconds
 					if _, err := theirs.Write([]byte("x")); err != nil {
 						return
 					}
