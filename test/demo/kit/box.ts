@@ -23,16 +23,22 @@ export interface As {
 }
 
 export class RunningBox {
+  /** Those that were made and not removed yet. */
+  static readonly all = new Set<RunningBox>();
+
   /** BOX_HOME. Its path is short: a task's socket beneath it has at most 107 bytes. */
   readonly home = mkdtempSync('/tmp/box');
   port = 0;
   #program: string;
+  #args: string[];
   #process: ChildProcess | undefined;
   #ended: Promise<string> = Promise.resolve('it was not started');
   #said = '';
 
-  constructor(program = join(root, 'bin', 'boxd')) {
+  constructor(program = join(root, 'bin', 'boxd'), ...args: string[]) {
     this.#program = program;
+    this.#args = args;
+    RunningBox.all.add(this);
   }
 
   get url(): string {
@@ -55,7 +61,7 @@ export class RunningBox {
   /** Starts it, or starts it again, and waits until it answers. */
   async start(): Promise<void> {
     this.port ||= await freePort();
-    const p = spawn(this.#program, [], { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
+    const p = spawn(this.#program, this.#args, { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
     this.#process = p;
     this.#ended = new Promise((done) => {
       p.once('error', (err) => done(err.message));
@@ -145,12 +151,26 @@ export class RunningBox {
 
   /** Removes the home of a box that has ended, never through something that is still mounted in it. */
   remove(): void {
+    RunningBox.all.delete(this);
     if (readFileSync('/proc/self/mountinfo', 'utf8').split('\n').some((l) => `${l.split(' ')[4]}/`.startsWith(`${this.home}/`))) {
       console.error(`demo: ${this.home} stays, something is mounted in it`);
       return;
     }
     rmSync(this.home, { recursive: true, force: true });
   }
+}
+
+/** Builds boxd with the tools of a shop (test/fixtures/shopbox), which the shipped one does not have. */
+export function shopbox(): string {
+  const to = join(root, '.cache', 'demo', 'shopbox');
+  const flags = ['-trimpath', '-buildvcs=false', '-tags', 'netgo,osusergo', '-ldflags', '-s -w -linkmode=external -extldflags=-static'];
+  const go = spawnSync('go', ['build', ...flags, '-o', to, './test/fixtures/shopbox'], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, CGO_ENABLED: '1', GOTOOLCHAIN: 'auto', PATH: `${process.env['PATH']}:/usr/local/go/bin:/usr/lib/go/bin` },
+  });
+  if (go.error || go.status !== 0) throw new Error(`building test/fixtures/shopbox with Go: ${go.error?.message ?? go.stderr}`);
+  return to;
 }
 
 function freePort(): Promise<number> {

@@ -1,16 +1,23 @@
 // Runs the demo: a fresh box, then every step against it, in the order of their names: the core's in test/demo/, then each app's tracks/<name>/demo.ts.
 // One line a check. The first check that does not hold ends the run with exit code 1, and what the box said is kept.
 
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { RunningBox, root } from './box.ts';
-import { kit, type CoreKit } from './kit.ts';
+import { kit } from './kit.ts';
 
 interface Step {
   name: string;
   file: string;
+}
+
+/** What a step's file exports. */
+interface StepModule {
+  /** The step. */
+  default?: unknown;
+  /** Builds what the step needs, before its time begins. */
+  prepare?: () => void;
 }
 
 /** What a step may take, in ms. A longer one is said to be; on a busy machine it is not wrong. */
@@ -31,8 +38,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     if (ending) return;
     ending = true;
-    void box.stop().finally(() => {
-      box.remove();
+    void Promise.allSettled([...RunningBox.all].map((b) => b.stop())).then(() => {
+      for (const b of RunningBox.all) b.remove();
       process.exit(signal === 'SIGINT' ? 130 : 143);
     });
   });
@@ -47,10 +54,11 @@ async function run(): Promise<number> {
     await box.start();
     for (const step of steps) {
       now = step.name;
-      const from = performance.now();
       const told = checks;
-      const run = ((await import(pathToFileURL(step.file).href)) as { default?: unknown }).default;
+      const { default: run, prepare } = (await import(pathToFileURL(step.file).href)) as StepModule;
       if (typeof run !== 'function') throw new Error(`${step.file} has no function as its default export`);
+      prepare?.();
+      const from = performance.now();
       await inTime(step.name, run(kit(box, (what) => (checks++, console.log(`ok   ${step.name}: ${what}`)))));
       if (checks === told) throw new Error('it checks nothing');
       const took = performance.now() - from;
@@ -105,5 +113,3 @@ async function inTime(name: string, run: Promise<void>): Promise<void> {
 function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
-
-export type { CoreKit };
