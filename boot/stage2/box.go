@@ -233,14 +233,7 @@ func (b *Box) guard(ctx context.Context, what string, fn func(context.Context)) 
 // Panic shows on every console that the init has failed, waits until that can
 // have been read, and starts the machine anew.
 func Panic(r *ring.Ring, what string, p any, stack []byte) {
-	var text strings.Builder
-	fmt.Fprintf(&text, "\n*** GurtOS: its init failed while %s: %v\n*** The box starts anew in %v. Nothing on the data disk is lost.\n\n", what, p, readable)
-	for _, line := range r.Last(8) {
-		text.WriteString(line + "\n")
-	}
-	text.WriteByte('\n')
-	text.Write(stack)
-	screen.Last(console.List("/proc", "/dev"), text.String())
+	screen.Last(console.List("/proc", "/dev"), lastWords(r.Last(8), what, p, stack))
 	written := make(chan struct{})
 	go func() { defer close(written); unix.Sync() }() // a disk may be what has failed
 	<-time.After(readable)
@@ -250,6 +243,15 @@ func Panic(r *ring.Ring, what string, p any, stack []byte) {
 	}
 	_ = power.Now(power.Restart)
 	select {} // the kernel's own watch over init must not see it end
+}
+
+// lastWords are for whoever mends it first and for whoever stands before it
+// last: of a screen that scrolls, the end stays.
+func lastWords(lines []string, what string, p any, stack []byte) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n%s\n%s\n", stack, strings.Join(lines, "\n"))
+	fmt.Fprintf(&text, "\n*** GurtOS: its init failed while %s: %v\n*** The box starts anew in %v. Nothing on the data disk is lost.\n", what, p, readable)
+	return text.String()
 }
 
 // poke puts a token into a channel with room for one.

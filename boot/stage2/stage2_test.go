@@ -74,3 +74,13 @@ func TestPortal(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// On a screen of 25 rows the last lines are what stays of a panic.
+func TestLastWords(t *testing.T) {
+	text := lastWords([]string{"[ 1.000] init: stage 2"}, "starting", "no memory", []byte(strings.Repeat("goroutine 10 [running]:\n", 60)))
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	end := strings.Join(lines[len(lines)-2:], "\n")
+	if !strings.Contains(end, "failed while starting: no memory") || !strings.Contains(end, "starts anew in 30s") {
+		t.Errorf("the end is %q", end)
+	}
+}
