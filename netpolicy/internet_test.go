@@ -295,6 +295,24 @@ func connect() (*internet, error) {
 	return i, i.listen()
 }
 
+// addr gives the internet one more address, as long as the test runs.
+func (i *internet) addr(t testing.TB, addr string) {
+	i.do(func() {
+		l, err := vnl.LinkByName("net0")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		a, err := vnl.ParseAddr(addr + "/32")
+		if err == nil {
+			err = vnl.AddrReplace(l, a)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // resolvConf puts the internet's name server into this mount namespace.
 func (i *internet) resolvConf() error {
 	dir, err := os.MkdirTemp("", "internet")
