@@ -61,6 +61,13 @@ func Run(ctx context.Context, o Options) (Count, []Finding, error) {
 		skips = append(skips, r.skips...)
 		findings = append(findings, r.findings...)
 	}
+	if o.All {
+		c, err := o.fuzz(ctx)
+		if err != nil {
+			return count, nil, err
+		}
+		count.add(c)
+	}
 	for _, p := range scripts {
 		if !strings.Contains(p.path, o.Match) || o.Short && !p.quick {
 			continue

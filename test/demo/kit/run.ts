@@ -69,6 +69,7 @@ async function run(): Promise<number> {
     console.log(`${checks} checks hold, ${seconds(performance.now() - began)}`);
     return 0;
   } catch (err) {
+    if (ending) await new Promise(() => undefined); // the box was ended under the step
     console.log(`FAIL ${now}: ${err instanceof Error ? err.message : String(err)}`);
     if (err instanceof Error && err.stack) console.log(err.stack.split('\n').filter((l) => l.includes('test/demo/') || l.includes('tracks/')).slice(0, 4).join('\n'));
     const kept = join(root, '.cache', 'demo', new Date().toISOString().replaceAll(/[-:]|\.\d+/g, ''));
