@@ -1,6 +1,6 @@
 // Package firstboot turns a blank disk into the box's data disk, once, and finds that disk again on every later boot.
 //
-// It writes to a disk only if the disk is blank, which is more than "nothing known on it": the first and the last MiB and samples in between are all
+// It writes to a disk only if the disk is blank, which is more than "nothing known on it": the first and the last MiB and 1,024 samples in between are all
 // zero. Everything else that is not ours is described to the person and left as it is, down to the byte.
 //
 // The first thing written is the claim, one block just below the first MiB:

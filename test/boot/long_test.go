@@ -91,7 +91,7 @@ func TestForeignDisk(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) *nbd.Disk{
 		"ext4":              func(t *testing.T) *nbd.Disk { return made(t, "mke2fs", "-q", "-t", "ext4") },
 		"XFS":               func(t *testing.T) *nbd.Disk { return made(t, "mkfs.xfs", "-q") },
-		"a few bytes alone": func(t *testing.T) *nbd.Disk { d := nbd.New(3 << 30); write(t, d, 2<<30-4096, "a letter"); return d },
+		"a few bytes alone": func(t *testing.T) *nbd.Disk { d := nbd.New(3 << 30); write(t, d, 3<<30-4096, "a letter"); return d },
 	} {
 		t.Run(name, func(t *testing.T) {
 			foreign := make(t)
