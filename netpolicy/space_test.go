@@ -1,6 +1,8 @@
 package netpolicy
 
 import (
+	"io"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -64,4 +66,51 @@ func eventually(fn func() bool) bool {
 		}
 	}
 	return fn()
+}
+
+// TestOwnLoopback holds that a program has a loopback of its own, in both families,
+// on which a server of it is reached by whoever is in the same namespace alone.
+func TestOwnLoopback(t *testing.T) {
+	outside(t)
+	s, blocked := space(t, "example.com")
+	p := program{t, s}
+	for _, addr := range []string{"127.0.0.1:80", "127.0.0.7:8080", "[::1]:80"} {
+		var ln net.Listener
+		var err error
+		p.inside(func() { ln, err = net.Listen("tcp", addr) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if c, err := ln.Accept(); err == nil {
+				io.WriteString(c, "mine") //nolint:errcheck // the reader tells
+				c.Close()
+			}
+		}()
+		c, err := p.dial("tcp", addr)
+		if err != nil {
+			t.Errorf("%s: %v", addr, err)
+		} else if b, err := io.ReadAll(c); err != nil || string(b) != "mine" {
+			t.Errorf("%s: %q, %v", addr, b, err)
+		}
+		ln.Close()
+		var pc net.PacketConn
+		p.inside(func() { pc, err = net.ListenPacket("udp", addr) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err = p.dial("udp", addr); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, "mine"); err != nil {
+			t.Errorf("UDP to %s: %v", addr, err)
+		}
+		pc.Close()
+	}
+	if a, err := p.lookup("localhost", false); err != nil || a.String() != "127.0.0.1" {
+		t.Errorf("localhost is %v, %v", a, err)
+	}
+	if b := blocked(); len(b) > 0 {
+		t.Errorf("blocked %q", b)
+	}
 }
