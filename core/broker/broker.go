@@ -106,14 +106,16 @@ func (b *Broker) Open(id string) task.Socket {
 
 // socket is one task's open broker.
 type socket struct {
-	slog    *slog.Logger
-	server  *http.Server
-	serving sync.WaitGroup
+	slog   *slog.Logger
+	server *http.Server
 
 	told   chan struct{} // closed once uid is set
 	uid    int           // of the task
 	closed chan struct{}
-	close  sync.Once
+
+	mu      sync.Mutex
+	ended   bool           // closed is closed
+	serving sync.WaitGroup // added to under mu, while not ended
 }
 
 // Listen makes the socket on the host, for uid alone.
@@ -143,6 +145,12 @@ func (s *socket) Serve(inside net.Listener) {
 }
 
 func (s *socket) serve(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		l.Close()
+		return
+	}
 	s.serving.Go(func() {
 		if err := s.server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			s.slog.Error("a broker socket ended", "why", err)
@@ -152,7 +160,12 @@ func (s *socket) serve(l net.Listener) {
 
 // Close closes both listeners and every connection.
 func (s *socket) Close() error {
-	s.close.Do(func() { close(s.closed) })
+	s.mu.Lock()
+	if !s.ended {
+		s.ended = true
+		close(s.closed)
+	}
+	s.mu.Unlock()
 	err := s.server.Close()
 	s.serving.Wait()
 	return err
