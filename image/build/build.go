@@ -99,8 +99,8 @@ func (b *Build) epoch() (int64, error) {
 	return t.Unix(), nil
 }
 
-// Prune removes results that no build used for two hours, but the newest two of each step. Each change of a program makes a whole new disk.
-func (b *Build) Prune() error { return b.store.Prune(2, 2*time.Hour) }
+// Prune removes results that no build used for an hour, but the newest two of each step. Each change of a program makes a whole new disk.
+func (b *Build) Prune() error { return b.store.Prune(2, time.Hour) }
 
 // hashOf makes an input of a value.
 func hashOf(v any) string {
