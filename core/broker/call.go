@@ -41,6 +41,7 @@ type callAnswer struct {
 const (
 	refused = "refused by GurtOS"
 	ending  = "the box is ending; call again"
+	again   = "the same call just ended without a result; call again"
 	waiting = "Waiting for the owner to approve this spend. Call this tool again to check."
 )
 
@@ -143,7 +144,7 @@ func (d *desk) enter(ctx context.Context, c task.Call) (*task.CallResult, *task.
 	if err != nil {
 		return nil, nil, err
 	}
-	for {
+	for range 5 {
 		known, err := d.opt.Tasks.Known(ctx, d.id, c)
 		if err != nil {
 			return nil, nil, err
@@ -164,8 +165,9 @@ func (d *desk) enter(ctx context.Context, c task.Call) (*task.CallResult, *task.
 			return nil, fl, nil
 		}
 		// What was on its way when Known looked ended since, with nothing logged.
-		d.opt.Tasks.Land(fl, task.CallResult{Error: ending})
+		d.opt.Tasks.Land(fl, task.CallResult{Error: again})
 	}
+	return &task.CallResult{Error: again}, nil, nil
 }
 
 // price holds the input against the tool's schema and asks the tool what the call will
