@@ -42,6 +42,10 @@ func (s *Server) vaultSet(c *call) error {
 	return vault.ErrMissing // removed by another request meanwhile
 }
 
+// noValue is all that a mistake in a value's JSON is told: the cause would tell
+// some of its text.
+const noValue = `value: the body is said to be JSON and is no {"value": "…"}`
+
 // valueOf reads a value as it is, or {"value": "…"}: always the latter when the
 // body says that it is JSON, and when it could be nothing else.
 func valueOf(body []byte, contentType string) (string, error) {
@@ -51,8 +55,8 @@ func valueOf(body []byte, contentType string) (string, error) {
 	if err == nil && v.Value != nil {
 		return strings.TrimSpace(*v.Value), nil
 	}
-	if kind == "application/json" { // the cause would tell some of the text
-		return "", bad(`value: the body is said to be JSON and is no {"value": "…"}`)
+	if kind == "application/json" {
+		return "", bad(noValue)
 	}
 	return strings.TrimSpace(string(body)), nil
 }
