@@ -1,0 +1,192 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long boxd may take to start or to end on a busy machine.
+const patience = time.Minute
+
+// Home is where a box lives, and how it is started.
+type Home struct {
+	Dir     string // BOX_HOME
+	Port    int
+	Program string
+	Args    []string
+
+	t    testing.TB
+	logs string // file with all that it printed
+}
+
+// New makes a home for a box that runs bin/boxd. What the box printed is kept when the test fails.
+func New(t testing.TB) *Home {
+	t.Helper()
+	h := &Home{t: t, Program: filepath.Join(Root(t), "bin", "boxd")}
+	if _, err := os.Stat(h.Program); err != nil {
+		t.Fatal("there is no bin/boxd: run `make build` first")
+	}
+	var err error
+	if h.Dir, err = os.MkdirTemp("/tmp", "box"); err != nil { // the path of a task's socket is short
+		t.Fatal(err)
+	}
+	kept := filepath.Join(Root(t), ".cache", "kept")
+	if err := os.MkdirAll(kept, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := os.CreateTemp(kept, "boxd-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs.Close()
+	h.logs = logs.Name()
+	t.Cleanup(func() {
+		if t.Failed() {
+			os.Rename(filepath.Join(h.Dir, "log.jsonl"), h.logs+".jsonl")
+			t.Logf("what boxd printed is in %s, its action log beside it", h.logs)
+		} else {
+			os.Remove(h.logs)
+		}
+		os.RemoveAll(h.Dir)
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Port = l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	return h
+}
+
+// URL is where its API answers.
+func (h *Home) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", h.Port) }
+
+// Shop has the box run shopbox in place of boxd: the same with the tools of a shop. Each run of a tool is a line in the file till.
+func (h *Home) Shop() (till string) {
+	h.t.Helper()
+	root := Root(h.t)
+	dir := h.t.TempDir()
+	h.Program, till = filepath.Join(dir, "shopbox"), filepath.Join(dir, "till")
+	h.Args = []string{filepath.Join(root, "bin"), till}
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags=netgo,osusergo", "-ldflags=-s -w -linkmode=external -extldflags=-static",
+		"-o", h.Program, "./test/fixtures/shopbox")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		h.t.Fatalf("building shopbox: %v\n%s", err, out)
+	}
+	return till
+}
+
+// Daemon is a boxd that runs.
+type Daemon struct {
+	home  *Home
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// Start starts it and waits until it answers. It is killed when the test ends, if it still runs.
+func (h *Home) Start() *Daemon {
+	h.t.Helper()
+	logs, err := os.OpenFile(h.logs, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	d := &Daemon{home: h, cmd: exec.Command(h.Program, h.Args...), ended: make(chan error, 1)}
+	d.cmd.Env = append(os.Environ(), "BOX_HOME="+h.Dir, "BOX_PORT="+strconv.Itoa(h.Port), "BOX_LAN=off", "BOX_VAULT=",
+		"BOX_TASKS_ROOT="+filepath.Join(Root(h.t), ".cache", "tasks"))
+	d.cmd.Stderr = logs
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	ready := make(chan struct{})
+	go func() {
+		defer logs.Close()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "ready ") {
+				close(ready)
+			}
+			fmt.Fprintln(logs, lines.Text())
+		}
+		d.ended <- d.cmd.Wait()
+	}()
+	h.t.Cleanup(d.Kill)
+	select {
+	case <-ready:
+	case err := <-d.ended:
+		d.ended <- err
+		text, _ := os.ReadFile(h.logs)
+		h.t.Fatalf("boxd ended before it was ready: %v\n%s", err, text)
+	case <-time.After(patience):
+		h.t.Fatalf("boxd isn't ready after %v", patience)
+	}
+	return d
+}
+
+// Kill ends it as SIGKILL does, and waits until it is gone.
+func (d *Daemon) Kill() {
+	d.cmd.Process.Kill() // one that has ended is what was wanted
+	d.ended <- <-d.ended
+}
+
+// Stop ends it in order.
+func (d *Daemon) Stop() {
+	d.home.t.Helper()
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-d.ended:
+		d.ended <- err
+		if err != nil {
+			d.home.t.Errorf("boxd ended with %v", err)
+		}
+	case <-time.After(patience):
+		d.home.t.Errorf("boxd doesn't end %v after SIGTERM", patience)
+		d.Kill()
+	}
+}
+
+// Memory is how much of its own it holds in memory, in KB: what it shares with files isn't counted.
+func (d *Daemon) Memory() (kb int, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(text) {
+		if v, ok := bytes.CutPrefix(line, []byte("RssAnon:")); ok {
+			_, err := fmt.Sscan(string(v), &kb)
+			return kb, err
+		}
+	}
+	return 0, errors.New("the kernel tells no RssAnon")
+}
+
+// Root is the source tree.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, serr := os.Stat(filepath.Join(dir, "go.mod")); serr == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			err = errors.New("no go.mod above")
+		}
+		dir = filepath.Dir(dir)
+	}
+	t.Fatalf("finding the source tree: %v", err)
+	return ""
+}
