@@ -58,6 +58,7 @@ func (p program) ask(network, server, name string, kind uint16) (*dns.Msg, error
 	if err != nil {
 		return nil, err
 	}
+	defer c.Close()
 	q := new(dns.Msg)
 	q.SetQuestion(dns.Fqdn(name), kind)
 	q.SetEdns0(1232, false)
