@@ -142,12 +142,15 @@ func (b *Box) start(ctx context.Context, wait *sync.WaitGroup) {
 	if ctx.Err() != nil {
 		return
 	}
-	b.phases(ctx, []phase.Phase{
+	work := []phase.Phase{
 		{Name: "time servers", Run: b.startClock},
 		{Name: "services", Run: func(ctx context.Context) error { return b.startServices(ctx, wait) }},
 		{Name: "watchdog", Run: b.startWatchdog},
-		{Name: "shell", Run: b.startShell},
-	})
+	}
+	if b.debugShell() {
+		work = append(work, phase.Phase{Name: "shell", Run: b.startShell})
+	}
+	b.phases(ctx, work)
 	b.watch(ctx)
 }
 

@@ -84,9 +84,6 @@ func (b *Box) startWatchdog(ctx context.Context) error {
 
 // startShell gives a debug build a shell on the first serial port.
 func (b *Box) startShell(ctx context.Context) error {
-	if !b.debugShell() {
-		return nil
-	}
 	b.guard(ctx, "running the shell", func(ctx context.Context) {
 		for ctx.Err() == nil {
 			tty, err := os.OpenFile("/dev/ttyS0", os.O_RDWR, 0)
