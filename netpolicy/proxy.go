@@ -82,8 +82,17 @@ func (s *Space) refuse(k *conn, t target, err error) {
 // proxyTarget reads what a proxy's client asks for. An address that stands for a
 // name means the name.
 func (s *Space) proxyTarget(auth string, connect bool) (target, error) {
+	t, err := parseTarget(auth, connect)
+	if err == nil && t.name == "" {
+		t.name, _ = s.names.name(t.addr)
+	}
+	return t, err
+}
+
+// parseTarget reads host:port; without withPort the port may be left out and is 80.
+func parseTarget(auth string, withPort bool) (target, error) {
 	host, port := auth, "80"
-	if connect || strings.LastIndexByte(auth, ':') > strings.LastIndexByte(auth, ']') {
+	if withPort || strings.LastIndexByte(auth, ':') > strings.LastIndexByte(auth, ']') {
 		var err error
 		if host, port, err = net.SplitHostPort(auth); err != nil {
 			return target{}, errors.New("a host and a port are needed")
@@ -96,9 +105,6 @@ func (s *Space) proxyTarget(auth string, connect bool) (target, error) {
 	t := target{port: uint16(n)}
 	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		t.addr = rules.Embedded(a.WithZone(""))
-		if name, ok := s.names.name(t.addr); ok {
-			t.name = name
-		}
 		return t, nil
 	}
 	if rules.EndsInNumber(host) {
