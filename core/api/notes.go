@@ -35,6 +35,7 @@ var notes = []struct{ what, data, doc string }{
 	{"permission refused", "app, item, tool?", "An app tried what the owner turned off."},
 	{"call merged", "key, with", "A repeated call shares the run of another key."},
 	{"undo", "by", "Who undid the task."},
+	{"layers folded", "workspace, tasks", "The changes of these tasks became part of the workspace itself for good."},
 	{"alert", "text", "Something that the owner is to see: it stands in the Inbox until it is read."},
 	{"log.format", "format, id", "Line 1: how the log is written."},
 	{"log.cut", "…", "A torn or damaged end was cut off at the start and kept aside."},
