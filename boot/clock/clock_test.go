@@ -204,6 +204,7 @@ func TestRun(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); s.Run(ctx) }()
 		<-time.After(10 * time.Minute) // on synctest's clock
+		synctest.Wait()
 		if n := len(asked); n < 10 || n > 20 {
 			t.Errorf("asked %d times in ten minutes without a network", n)
 		}
@@ -214,6 +215,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("after the network came: asked %v, set %v", asked, set)
 		}
 		<-time.After(2 * time.Hour)
+		synctest.Wait()
 		if n := len(set); n < 4 || n > 5 {
 			t.Errorf("set %d times in two hours", n)
 		}

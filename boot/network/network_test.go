@@ -311,8 +311,11 @@ func TestLease(t *testing.T) {
 		return slices.Equal(l.net.TimeServers(), []netip.Addr{netip.MustParseAddr("203.0.113.123")})
 	})
 	l.await("the address told", func() bool { return slices.Contains(l.net.Addresses(), netip.MustParseAddr("203.0.113.77")) })
-	if hosts := s.hosts[len(s.hosts)-1]; hosts != "gurtos-test" {
-		t.Errorf("the server was told the host name %q", hosts)
+	s.mu.Lock()
+	host := s.hosts[len(s.hosts)-1]
+	s.mu.Unlock()
+	if host != "gurtos-test" {
+		t.Errorf("the server was told the host name %q", host)
 	}
 
 	l.plug(false)
