@@ -131,6 +131,12 @@ func headers(stream uint32, block []byte) http2.HeadersFrameParam {
 // abstractName is a socket of the machine that no program in a namespace may find.
 const abstractName = "@gurtos-evil-test"
 
+// hidden is a request that lies in another one's body, for a server that takes the
+// body for shorter than the box does.
+const hidden = "GET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"
+
+var inChunk = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)
+
 const get = "GET / HTTP/1.1\r\nHost: example.com\r\n"
 
 var vectors = []vector{
@@ -288,12 +294,12 @@ var vectors = []vector{
 	{"a head without end", web(get + strings.Repeat("X: "+strings.Repeat("x", 1000)+"\r\n", 70) + "Y: " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"keep-alive with a second Host", web(get+"\r\n", "GET / HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
 	{"a second request in one packet", web(get + "\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
-	{"a length and chunks", web("POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
-	{"two lengths", web("POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\nContent-Length: 90\r\n\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
+	{"a length and chunks", web("POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunk), "example.com:80", true},
+	{"two lengths", web(fmt.Sprintf("POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\nContent-Length: 0\r\n\r\n%s", len(hidden), hidden)), "example.com:80", true},
 	{"a length with a sign", web("POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: +0\r\n\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
-	{"an odd transfer coding", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: xchunked\r\n\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
-	{"two transfer codings", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
-	{"chunks in HTTP/1.0", web("POST / HTTP/1.0\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
+	{"an odd transfer coding", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: xchunked\r\n\r\n" + inChunk), "example.com:80", true},
+	{"two transfer codings", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" + inChunk), "example.com:80", true},
+	{"chunks in HTTP/1.0", web("POST / HTTP/1.0\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunk), "example.com:80", true},
 	{"a chunk with an odd size", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n0x0\r\n\r\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"a chunk's line without CR", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n0\n\nGET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"an upgrade that is not answered", web(get+"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n", "GET / HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},

@@ -95,6 +95,9 @@ func (n *Net) make(ctx context.Context) {
 	}
 }
 
+// Ready is how many namespaces wait in the pool.
+func (n *Net) Ready() int { return len(n.ready) }
+
 // Close gives the pool back. Attached spaces stay until they are closed.
 func (n *Net) Close() error {
 	n.stop()
