@@ -2,8 +2,29 @@ package suite
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 )
+
+// Before anything is built, the demo says in one sentence what to do.
+func TestDemoBeforeTheBuild(t *testing.T) {
+	demo, err := os.ReadFile("../../demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := filepath.Join(t.TempDir(), "demo")
+	if err := os.WriteFile(there, demo, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(there).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "run `make build` first.") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
 
 func TestCountScripts(t *testing.T) {
 	died := errors.New("exit status 1")
