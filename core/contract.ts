@@ -52,7 +52,7 @@ export interface TaskSpec {
   folder?: string;
   /** GurtOS Personal: several such folders at once; `folder` is the first of them. */
   folders?: string[];
-  /** The role that does the work, such as Credit analyst; at most 60 characters, shown beside the task. */
+  /** The agent's role in it, for people, such as Credit analyst; at most 60 characters, shown beside the task. */
   seat?: string;
   /** How Droid goes about it; has no effect on the fake worker. */
   droid?: {
@@ -137,7 +137,7 @@ export interface Approval {
   task: string;
   /** The words that people see. */
   question: string;
-  /** How much money it is about, in US cents; 0 when it is not about money. */
+  /** How much money a yes would spend, in US cents; 0 for questions about anything else. */
   costCents: number;
   /** Who would get the money, or which host is to be reached. */
   payee?: string;
@@ -155,7 +155,7 @@ export interface Approval {
   tool?: string;
   /** Of a budget question: the input it runs with, to the byte. */
   input?: Json;
-  /** GurtOS Business: the id of the person who answered. */
+  /** GurtOS Business: who answered, by the person's id. */
   person?: string;
   /** GurtOS Business: the phone or screen on which that was. */
   via?: string;
@@ -437,7 +437,7 @@ export interface Box {
   task(id: string): Task | undefined;
   /** All tasks, newest first. */
   tasks(): Task[];
-  /** Ends a task if it is still going and takes its changes back. Where a later task changed the same file, that one's stays. */
+  /** Ends a task if it is still going and takes its changes back. A file that a later task changed too stays as that one left it. */
   undo(id: string): Promise<void>;
   /** All questions, the oldest first. */
   approvals(): Approval[];
@@ -522,7 +522,7 @@ export interface Tool {
   approval?(input: any): Card;
   /** GurtOS Business: what the seat would be deciding, in words; read and without effect elsewhere. */
   decides?(input: any): string;
-  /** Does it. The result goes to the task and into the log, so no secret may be in it; a throw fails the call. */
+  /** Does it. What it gives is read by the task and stays in the log, so no secret may be in it; a throw fails the call. */
   run(input: any, ctx: Ctx): Promise<unknown>;
 }
 
@@ -579,7 +579,7 @@ export interface Track {
   title?: string;
   /** One or two sentences about it. Default the first paragraph of its README.md, of which 240 characters are shown. */
   description?: string;
-  /** The vault keys its routes and triggers may read by box.secret(). Default none. */
+  /** The vault keys that box.secret() gives out to its routes, triggers and readers. Default none. */
   secrets?: string[];
   /** Those of all the keys it lists that it can do without. Default none. */
   optionalSecrets?: string[];
