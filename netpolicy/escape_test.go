@@ -273,6 +273,7 @@ var vectors = []vector{
 	{"another port in Host", web("GET / HTTP/1.1\r\nHost: example.com:81\r\nX: evil\r\n\r\n"), "example.com:80", true},
 	{"two Hosts", web(get + "Host: " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"a Host with a space before its colon", web("GET / HTTP/1.1\r\nHost : " + evil + "\r\n\r\n"), "example.com:80", true},
+	{"a Host with a space, the second", web(get + "Host : " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"a folded Host", web("GET / HTTP/1.1\r\nHost:\r\n " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"no Host in HTTP/1.1", web("GET /evil.example HTTP/1.1\r\n\r\n"), "example.com:80", true},
 	{"absolute form", web("GET http://" + evil + "/ HTTP/1.1\r\nHost: example.com\r\n\r\n"), "example.com:80", true},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -328,7 +329,7 @@ func TestRuleTurnedOff(t *testing.T) {
 	if err := s.SetHosts([]string{"example.net:2300"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conns[0].Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if _, err := conns[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection lives on: %v", err)
 	}
 	write(t, conns[1], "b")

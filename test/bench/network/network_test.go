@@ -100,10 +100,12 @@ func sh(script string) error {
 	return nil
 }
 
+// server is the other end of the link; world makes it.
+var server place
+
 // world is the link, made once.
 var world = sync.OnceValues(func() (plain place, err error) {
-	server, err := newPlace()
-	if err != nil {
+	if server, err = newPlace(); err != nil {
 		return plain, err
 	}
 	if plain, err = newPlace(); err != nil {
@@ -167,14 +169,14 @@ var world = sync.OnceValues(func() (plain place, err error) {
 	})
 })
 
-// shape bounds the link; "" takes the bound away.
+// shape bounds what the server sends; "" takes the bound away.
 func shape(b testing.TB, rate string) {
 	b.Helper()
-	line := `tc qdisc del dev up0 root 2>/dev/null || true`
+	line := `tc qdisc del dev peer0 root 2>/dev/null || true`
 	if rate != "" {
-		line += `; tc qdisc replace dev up0 root tbf rate ` + rate + ` burst 256k latency 50ms`
+		line += `; tc qdisc replace dev peer0 root tbf rate ` + rate + ` burst 256k latency 50ms`
 	}
-	if err := sh(line); err != nil {
+	if err := server.do(func() error { return sh(line) }); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -256,8 +258,9 @@ func peers(b testing.TB) []peer {
 			}
 			p.args = append(p.args, file)
 		}
+		// No Pdeathsig: it would fire when the thread that starts it ends, and
+		// threads end here all the time.
 		c := exec.Command(p.args[0], p.args[1:]...)
-		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := c.Start(); err != nil {
 			b.Fatal(err)
 		}
