@@ -280,6 +280,7 @@ var vectors = []vector{
 	{"absolute form with a user", web("GET http://example.com@" + evil + "/ HTTP/1.1\r\nHost: example.com\r\n\r\n"), "example.com:80", true},
 	{"absolute form of https", web("GET https://" + evil + "/ HTTP/1.1\r\nHost: example.com\r\n\r\n"), "example.com:80", true},
 	{"CONNECT to a web server", web("CONNECT " + evil + ":443 HTTP/1.1\r\nHost: example.com\r\n\r\n"), "example.com:80", true},
+	{"CONNECT with a path", web("CONNECT / HTTP/1.1\r\nHost: example.com\r\nX: evil\r\n\r\n"), "example.com:80", true},
 	{"a space in front", web(" GET / HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"a space in front, on its own", web(" ", "GET / HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
 	{"empty lines in front", web("\r\n\r\n", "GET / HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
