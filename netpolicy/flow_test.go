@@ -197,6 +197,9 @@ func TestProtocols(t *testing.T) {
 			})
 			p.t = t
 			conn, err := p.connect("example.com", uint16(port), false)
+			if errors.Is(err, syscall.ECONNRESET) && c.name == "a server that resets" {
+				return // the reset was there before the connection was looked at
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,11 +46,17 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	dir, err := os.MkdirTemp("", "netpolicy")
+	if err != nil {
+		panic(err)
+	}
 	c := exec.Command(self, os.Args[1:]...)
-	c.Env = append(os.Environ(), inside+"=1")
+	c.Env = append(os.Environ(), inside+"=1", "TMPDIR="+dir)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if err := c.Run(); err != nil {
+	err = c.Run()
+	os.RemoveAll(dir)
+	if err != nil {
 		os.Exit(max(c.ProcessState.ExitCode(), 1))
 	}
 }

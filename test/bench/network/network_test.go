@@ -341,7 +341,7 @@ func median(d []time.Duration) time.Duration {
 // BenchmarkNetwork is what passes, what it costs and what a connection takes.
 func BenchmarkNetwork(b *testing.B) {
 	list := peers(b)
-	const whole, shaped, rounds = 512 << 20, 64 << 20, 5
+	const whole, shaped, rounds = 128 << 20, 64 << 20, 3
 	for _, p := range list {
 		b.Run("unshaped/"+p.name, func(b *testing.B) {
 			var took, used []time.Duration
