@@ -182,13 +182,25 @@ func (b *Box) Cut(seed uint64) *nbd.Disk {
 	return after
 }
 
-// PowerButton presses the button and waits until the machine has switched itself off.
+// PowerButton presses the button and waits until the machine has switched
+// itself off. As a person does, it presses again when nothing happens: the
+// button's driver is among those that load after the box's first answer.
 func (b *Box) PowerButton() {
 	b.t.Helper()
-	ctx, cancel := b.limit(30*time.Second, "shutting down")
+	ctx, cancel := b.limit(30*time.Second, "hearing the power button")
 	defer cancel()
-	if err := b.VM.PowerButton(ctx); err != nil {
-		b.t.Fatal(err)
+	stopping := regexp.MustCompile(`state\s+stopping`)
+	for heard := false; !heard; {
+		if err := b.VM.PowerButton(ctx); err != nil {
+			b.t.Fatal(err)
+		}
+		again, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, _, err := b.VM.Serial.Wait(again, b.read, stopping)
+		cancel()
+		heard = err == nil || qemu.Gone(err)
+		if err := context.Cause(ctx); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 	b.Off()
 }
