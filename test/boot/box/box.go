@@ -191,7 +191,7 @@ func (b *Box) PowerButton() {
 	defer cancel()
 	stopping := regexp.MustCompile(`state\s+stopping`)
 	for heard := false; !heard; {
-		if err := b.VM.PowerButton(ctx); err != nil {
+		if err := b.VM.PowerButton(ctx); err != nil && !qemu.Gone(err) {
 			b.t.Fatal(err)
 		}
 		again, cancel := context.WithTimeout(ctx, 5*time.Second)
