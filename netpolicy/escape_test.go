@@ -336,7 +336,7 @@ var vectors = []vector{
 		f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields(evil), EndStream: true, EndHeaders: true, PadLength: 7, Priority: http2.PriorityParam{Weight: 3}}) //nolint:errcheck // a buffer
 	})), "example.com:80", true},
 	{"HTTP/2 with another frame within the fields", web(h2(func(f *http2.Framer) {
-		b := fields(evil)
+		b := fields("example.com", "x", evil)
 		f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: b[:2], EndStream: true}) //nolint:errcheck // a buffer
 		f.WritePing(false, [8]byte{})                                                               //nolint:errcheck // a buffer
 		f.WriteContinuation(1, true, b[2:])                                                         //nolint:errcheck // a buffer
