@@ -271,15 +271,13 @@ func (f *flow) permit(n int64) (int64, error) {
 
 // download passes the answers back until the other side ends.
 func (f *flow) download() {
-	// Whatever ends this, nobody may go on waiting for an answer.
-	defer f.answers.lost()
 	// Waiting first lets upload say what the connection is before the first
 	// answer comes; a side that speaks before it was asked is no HTTP server.
 	err := readable(f.up)
 	if err == nil && f.answers.asked() {
 		err = f.answers.follow()
 	}
-	f.answers.lost()
+	f.answers.lost() // whatever ended it, nobody may go on waiting for an answer
 	if err == nil {
 		err = f.back()
 	}
