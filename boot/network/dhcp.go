@@ -113,7 +113,7 @@ func (c *client) hold(ctx context.Context) {
 			return
 		}
 		ask, stage := c.renew, l.rebind
-		if !now.Before(l.rebind) {
+		if !now.Before(l.rebind) || !l.server.IsValid() {
 			ask, stage = c.rebind, l.expires
 		}
 		fresh, err := ask(ctx)

@@ -18,7 +18,7 @@ const (
 // A lease is what a server gave for a time.
 type lease struct {
 	addr    netip.Prefix
-	server  netip.Addr
+	server  netip.Addr // not valid when it gave no identifier
 	routers []netip.Addr
 	routes  []route // option 121; when there are any, routers are not used
 	dns     []netip.Addr

@@ -429,6 +429,30 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
+// A server that gives no identifier (RFC 2131 wants one) can't be asked alone:
+// whoever hears it is.
+func TestRenewalWithoutAnIdentifier(t *testing.T) {
+	l := newLab(t)
+	s := &server{answer: func(_, reply *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+		reply.Options.Del(dhcpv4.OptionServerIdentifier)
+		return reply
+	}}
+	c := l.client(s)
+	if err := c.acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.lease.renew = time.Now()
+	done := make(chan struct{})
+	go func() { defer close(done); c.hold(ctx) }()
+	l.await("a renewal", func() bool { return slices.Contains(s.seen(), "RENEW") })
+	cancel()
+	<-done
+	if c.lease == nil || l.addrs() != "203.0.113.77/24" {
+		t.Errorf("the port has %q", l.addrs())
+	}
+}
+
 // A lease that nobody renews ends.
 func TestLeaseEnds(t *testing.T) {
 	l := newLab(t)
