@@ -22,6 +22,10 @@ var (
 
 const brokerDir = "/run/box" // where the broker's socket is inside
 
+// terminals is how many pseudo-terminals a sandbox may have: all of a machine's
+// are counted together (kernel.pty.max), and one task could leave others none.
+const terminals = "256"
+
 // furnish does the mounts that need no task: it runs when the sandbox is born.
 func (b *birth) furnish() error {
 	run, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, rootOwned("0755", "64k")...)
@@ -50,7 +54,7 @@ func (b *birth) furnish() error {
 				return fmt.Errorf("making %s read-only: %w", p, err)
 			}
 		}
-		pts, err := newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
+		pts, err := newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"}, [2]string{"max", terminals})
 		if err != nil {
 			return err
 		}

@@ -99,6 +99,10 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 // mounts and owners say the same; /proc has files of the task's own.
 var writable = []string{workDir, homeDir, "/tmp", "/proc", "/dev/shm", "/dev/pts", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
+// outputPatience is how long the end of the output is waited for once every
+// process is gone.
+const outputPatience = 2 * time.Second
+
 // run owns the sandbox from its start to its end.
 func (s *Sandbox) run() {
 	output, served := make(chan string, 1), make(chan struct{})
@@ -112,7 +116,11 @@ func (s *Sandbox) run() {
 	overDisk := s.watchDisk()
 	s.exit = s.watch()
 	s.exit.Disk = overDisk()
-	s.exit.Output = <-output // no process holds it any more
+	// No process holds the pipe any more. A message that waits on a connection to
+	// the broker still can, if the task put its end in it (SCM_RIGHTS): what was
+	// written is in the pipe and is read long before the time is over.
+	s.b.out.SetReadDeadline(time.Now().Add(outputPatience))
+	s.exit.Output = <-output
 	s.b.broker.Close()
 	<-served
 	u := s.b.group.Used()

@@ -166,6 +166,50 @@ func TestOutputIsTheEnd(t *testing.T) {
 	}
 }
 
+// A task that leaves its output's end in a message that nobody reads holds nobody up.
+func TestOutputEndLeftInAMessage(t *testing.T) {
+	h := sandboxtest.Open(t)
+	s := sandboxtest.Spec(t, "/usr/bin/python3", "-c", `import socket, array
+s = socket.socket(socket.AF_UNIX)
+s.connect("/run/box/broker.sock")
+s.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1]))])
+print("sent")`)
+	took := make(chan net.Conn, 1)
+	s.Serve = func(l net.Listener) { // as the broker does it: it keeps its connections a while longer
+		if c, err := l.Accept(); err == nil {
+			took <- c
+		}
+	}
+	sb := sandboxtest.Start(t, h, s)
+	select {
+	case c := <-took:
+		t.Cleanup(func() { c.Close() }) // before the sandbox is waited for, so that a fault fails this test alone
+	case <-sb.Done():
+		t.Fatalf("it sent nothing: %+v", sb.Wait())
+	}
+	select {
+	case <-sb.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the sandbox has not ended after 20 s")
+	}
+	if e := sb.Wait(); e.Code != 0 || e.Output != "sent\n" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// One task does not use up the machine's terminals.
+func TestTerminals(t *testing.T) {
+	h := sandboxtest.Open(t)
+	e := sandboxtest.Shell(t, h, `python3 -c 'import os
+n = 0
+try:
+    while n < 1000: os.open("/dev/ptmx", os.O_RDWR); n += 1
+except OSError as err: print(n, err.strerror)'`)
+	if e.Output != "256 No space left on device\n" {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 2 << 30: "2 GB", 5_000_000_000: "5 GB", 64 << 20: "64 MB", 1_500_000_000: "1.5 GB"} {
 		if got := sandbox.Bytes(n); got != want {
