@@ -91,13 +91,14 @@ func isLink(st *unix.Stat_t) bool              { return isKind(st, unix.S_IFLNK)
 // isWhiteout knows overlayfs's mark for "nothing here": character device 0/0.
 func isWhiteout(st *unix.Stat_t) bool { return isKind(st, unix.S_IFCHR) && st.Rdev == 0 }
 
-// names lists a folder, sorted.
+// names lists a folder, sorted. One that a running task removed since it was
+// opened has none.
 func names(dir *os.File) ([]string, error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
 	n, err := dir.Readdirnames(-1)
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, err
 	}
 	slices.Sort(n)

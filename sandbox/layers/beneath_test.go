@@ -73,9 +73,32 @@ func TestCheckPath(t *testing.T) {
 	}
 }
 
+// A folder that a running task removed while it is looked at is an empty one: the
+// cap is measured on, and changes are told.
+func TestRemovedMeanwhile(t *testing.T) {
+	dir := t.TempDir() + "/gone"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d, err := openDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if bytes, inodes, err := measure(d); err != nil || bytes != 0 || inodes != 0 {
+		t.Errorf("measure = %d, %d, %v", bytes, inodes, err)
+	}
+}
+
 func TestProbe(t *testing.T) {
 	m := newMounter(t)
 	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/probe~/layer/upper/b", 0o755); err != nil { // as of a boxd that was killed
+		t.Fatal(err)
+	}
 	if err := m.Probe(dir); err != nil {
 		t.Error(err)
 	}

@@ -19,8 +19,11 @@ func (m *Mounter) Probe(dir string) error {
 }
 
 func (m *Mounter) probe(dir string) (err error) {
-	tmp, err := os.MkdirTemp(dir, "probe~")
-	if err != nil {
+	tmp := filepath.Join(dir, "probe~")
+	if err := removePath(tmp); err != nil { // a killed boxd's
+		return err
+	}
+	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, removePath(tmp)) }()
