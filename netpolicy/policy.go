@@ -219,7 +219,7 @@ func (s *Space) serve() {
 func (s *Space) serveNames(srv *dns.Server) {
 	s.dns = append(s.dns, srv)
 	s.wait.Go(func() {
-		if err := srv.ActivateAndServe(); err != nil && s.ctx.Err() == nil {
+		if err := srv.ActivateAndServe(); err != nil && s.ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
 			s.n.log.Error("serve names in a namespace", "err", err)
 		}
 	})

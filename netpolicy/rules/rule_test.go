@@ -138,7 +138,7 @@ func TestParse(t *testing.T) {
 		{"localhostx", "localhostx", ""},
 		{"metadata.example.com", "metadata.example.com", ""},
 		{"api.anthropic.com", "api.anthropic.com", ""},
-		{"registry.npmjs.org:443", "registry.npmjs.org:443", ""},
+		{"packages.example.org:443", "packages.example.org:443", ""},
 		{"home.arpa", "home.arpa", ""},
 		{"nas.local:445", "nas.local:445", ""},
 		{"host.docker.internal:80", "host.docker.internal:80", ""},

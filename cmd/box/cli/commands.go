@@ -46,7 +46,7 @@ var Commands = []Command{
 	{Name: "workspace rm", Args: "NAME PATH", Short: "Delete a file or folder of a workspace", Least: 2, Most: 2, Run: workspaceRm,
 		Long: "Deletes a file, or a folder with all in it. It is a finished task, so it can be\nundone."},
 	{Name: "net test", Args: "[--task ID] HOST[:PORT]", Short: "Say whether a task may reach a host, and why", Least: 1, Most: 1, Flags: netTestFlags, Run: netTest,
-		Long: "Says which of a task's hosts lets HOST:PORT through and where its name leads now,\nor why not. Without --task it says what a task would get that has HOST:PORT itself\namong its hosts. Without a port 443 is meant. Exit code 1 when it is refused.\n\n  box net test registry.npmjs.org --task fix-the-build"},
+		Long: "Says which of a task's hosts lets HOST:PORT through and where its name leads now,\nor why not. Without --task it says what a task would get that has HOST:PORT itself\namong its hosts. Without a port 443 is meant. Exit code 1 when it is refused.\n\n  box net test packages.example.org --task fix-the-build"},
 	{Name: "pair", Args: "[--role owner|device]", Short: "Make a code that pairs a phone or computer", Flags: pairFlags, Run: pair,
 		Long: "Shows a code of 8 digits and a QR code. The code pairs one device, lasts 5 minutes\nand ends after 5 wrong tries. On the new computer:\n\n  box pair --with CODE --name \"My laptop\"\n\nwith BOX_URL set to the box; it prints the token for BOX_TOKEN."},
 	{Name: "devices", Short: "List the paired devices", Run: devices,
