@@ -203,6 +203,11 @@ func (s *Set) next(text string, from int, final bool) (start, end int, found *ne
 		return 0, 0, nil
 	}
 	for i := from; i < len(text); i++ {
+		// What begins within a run of backslashes is found where the run begins. Each of
+		// them would read the rest of the run, and a task may send megabytes of it.
+		if i > from && text[i] == '\\' && text[i-1] == '\\' {
+			continue
+		}
 		for _, n := range s.first[text[i]] {
 			switch end := n.match(text, i, final); {
 			case end > 0:

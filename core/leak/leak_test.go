@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // values that the spellings must be found of: plain words, what URL and JSON
@@ -140,5 +141,43 @@ func BenchmarkReplaceMegabyte(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		set.Replace(text)
+	}
+}
+
+// What is hostile to the search and holds no secret costs time in step with its length:
+// four times the text is far from sixteen times the work. A run of backslashes was
+// read anew from each of its bytes, which kept a core for hours on one call of 10 MB.
+func TestHostileTextIsReadInStepWithItsLength(t *testing.T) {
+	set := NewSet(Secret{"KEY", "AKIAABCDEFGHIJKLMNOP"}, Secret{"BACK", `back\\slashes\`}, Secret{"SHORT", "abc"})
+	for _, part := range []string{`\`, `\u`, `A\`, `%25`, `%`, `25%2525`, `\\u0041`, `A`, `back\`, `41`, `QUtJQU`} {
+		work := func(n int) time.Duration {
+			best := time.Hour
+			for range 3 {
+				began := time.Now()
+				set.In(strings.Repeat(part, n/len(part)))
+				best = min(best, time.Since(began))
+			}
+			return best
+		}
+		small, large := work(20_000), work(80_000)
+		if large > 10*small+20*time.Millisecond {
+			t.Errorf("%q: %v for 20 KB, %v for 80 KB", part, small, large)
+		}
+	}
+}
+
+// A value is found behind, before and within runs of backslashes.
+func TestBackslashesHideNothing(t *testing.T) {
+	for _, v := range []string{"sk_live_4242abcd", `\begins-with`, `ends-with\`} {
+		set := NewSet(Secret{"KEY", v})
+		for n := range 6 {
+			text := strings.Repeat(`\`, n)
+			if !set.In(text+v) || !set.In(text+v+text) {
+				t.Errorf("%q is not found behind %d backslashes", v, n)
+			}
+			if n > 0 && !set.In(text+fmt.Sprintf(`u%04x`, v[0])+v[1:]) {
+				t.Errorf("%q is not found with its first character escaped by %d backslashes", v, n)
+			}
+		}
 	}
 }
