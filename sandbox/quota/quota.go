@@ -171,8 +171,9 @@ func (c *Cap) Over() (bool, error) {
 	return bytes >= c.bytes || inodes >= c.inodes, err
 }
 
-// Watch returns true once the mark is reached, false when ctx ends first. The
-// kernel's own notice (VFS_DQUOT over netlink) may be lost, and the margin above
+// Watch returns true once the mark is reached, false when ctx ends first, with the
+// error of the last look if it had one: one that fails, such as for want of
+// descriptors, does not end the watch. The kernel's own notice (VFS_DQUOT over netlink) may be lost, and the margin above
 // the mark holds a fast writer, so the count, which costs a system call, is
 // looked at regularly.
 func (c *Cap) Watch(ctx context.Context) (bool, error) {
@@ -180,8 +181,8 @@ func (c *Cap) Watch(ctx context.Context) (bool, error) {
 	for {
 		start := time.Now()
 		over, err := c.Over()
-		if err != nil || over {
-			return over, err
+		if over {
+			return true, nil
 		}
 		wait := every
 		if c.project == 0 { // at most a tenth of the time goes into measuring
@@ -191,7 +192,7 @@ func (c *Cap) Watch(ctx context.Context) (bool, error) {
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return false, nil
+			return false, err
 		case <-t.C:
 		}
 	}

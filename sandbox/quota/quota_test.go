@@ -112,6 +112,48 @@ type task struct {
 	cap             *Cap
 }
 
+// A look that fails does not end the watch.
+func TestWatchGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	q, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if q.Enforced() {
+		t.Skip("this machine's temporary folder is on an XFS with quotas: nothing is measured")
+	}
+	late := dir + "/late"
+	c, err := q.Limit(0, 1<<20, late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	if over, err := c.Watch(ctx); over || err == nil || ctx.Err() == nil {
+		t.Errorf("a folder that is not there: over %v, %v", over, err)
+	}
+	stop()
+	ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	looked := make(chan bool, 1)
+	go func() {
+		over, _ := c.Watch(ctx)
+		looked <- over
+	}()
+	if err := os.Mkdir(dir+"/new", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fill(dir+"/new/a", 2<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+"/new", late); err != nil {
+		t.Fatal(err)
+	}
+	if !<-looked {
+		t.Error("the watch ended, or did not see what came later")
+	}
+}
+
 func xfsQuota(t *testing.T) (*Quota, *layers.Mounter, string) {
 	t.Helper()
 	if *xfsFlag == "" {
