@@ -1,7 +1,9 @@
 package mounts
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,5 +93,42 @@ func TestAll(t *testing.T) {
 	}
 	if fi, err := os.Stat(filepath.Join(root, "var/tmp")); err != nil || fi.Mode().Perm() != 0o777 || fi.Mode()&os.ModeSticky == 0 {
 		t.Errorf("/var/tmp: %v, %v", fi.Mode(), err)
+	}
+}
+
+// The limit is that of the programs that init starts too, the hard one and the
+// one in force.
+func TestRaiseFiles(t *testing.T) {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	want := was.Max - 1 // more is for a root that a machine lets do all
+	if err := raiseFiles(want); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("/bin/sh", "-c", "ulimit -Hn; ulimit -Sn").Output()
+	if got := string(out); err != nil || got != fmt.Sprintf("%d\n%d\n", want, want) {
+		t.Errorf("a program that it starts may open %q files (%v), want %d", got, err, want)
+	}
+}
+
+func TestProtect(t *testing.T) {
+	group := filepath.Join(t.TempDir(), "services")
+	if err := Protect(group); err != nil { // a kernel without the controllers
+		t.Fatal(err)
+	}
+	for _, s := range shares {
+		if err := os.WriteFile(filepath.Join(group, s.file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Protect(group); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range shares {
+		if got, err := os.ReadFile(filepath.Join(group, s.file)); err != nil || string(got) != s.value {
+			t.Errorf("%s: %q, %v", s.file, got, err)
+		}
 	}
 }

@@ -16,9 +16,13 @@ type Phase struct {
 
 // Run runs the phases in their order and says on log how long each took. enter
 // is told the name of each before it starts. fault is told the error of one
-// that can be done without; the first error of a Must comes back.
+// that can be done without; the first error of a Must comes back, or ctx's once
+// it has ended: nothing begins in a shutdown.
 func Run(ctx context.Context, log *log.Logger, phases []Phase, enter func(name string), fault func(name string, err error)) error {
 	for _, p := range phases {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		enter(p.Name)
 		start := time.Now()
 		err := p.Run(ctx)

@@ -35,3 +35,16 @@ func TestRun(t *testing.T) {
 		}
 	}
 }
+
+// A shutdown that comes during a phase begins no other.
+func TestRunEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var seen []string
+	phase := func(name string, run func()) Phase {
+		return Phase{Name: name, Run: func(context.Context) error { run(); seen = append(seen, name); return nil }}
+	}
+	err := Run(ctx, log.New(&bytes.Buffer{}, "", 0), []Phase{phase("data", cancel), phase("services", func() {})}, func(string) {}, func(string, error) {})
+	if !errors.Is(err, context.Canceled) || len(seen) != 1 {
+		t.Errorf("Run = %v after %v", err, seen)
+	}
+}

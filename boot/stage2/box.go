@@ -112,7 +112,8 @@ func (b *Box) Run() error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var wait sync.WaitGroup // for the services
-	b.guard(running, "starting", func(ctx context.Context) { b.start(ctx, &wait) })
+	started := make(chan struct{})
+	b.guard(running, "starting", func(ctx context.Context) { defer close(started); b.start(ctx, &wait) })
 
 	how := power.Off
 	select {
@@ -123,8 +124,20 @@ func (b *Box) Run() error {
 		b.log.Printf("%v: %s", s, how)
 	case how = <-b.end:
 	}
-	return b.shutdown(stop, &wait, how)
+	return b.shutdown(func() {
+		stop()
+		// What is starting may be mounting the data disk, or about to start boxd.
+		select {
+		case <-started:
+		case <-time.After(startEnds):
+			b.log.Printf("starting: not ended after %v, going on", startEnds)
+		}
+		wait.Wait()
+	}, how)
 }
+
+// startEnds is how long a shutdown waits for a start in its middle.
+const startEnds = 30 * time.Second
 
 // start goes through the phases. Those after the data disk wait for one.
 func (b *Box) start(ctx context.Context, wait *sync.WaitGroup) {

@@ -99,7 +99,7 @@ func (b *Box) settings(context.Context) error {
 	if len(absent) > 0 {
 		b.log.Printf("this kernel has no %s", strings.Join(absent, ", "))
 	}
-	return err
+	return errors.Join(err, mounts.RaiseFiles())
 }
 
 func (b *Box) controlGroups(context.Context) error {
@@ -107,8 +107,11 @@ func (b *Box) controlGroups(context.Context) error {
 	if len(absent) > 0 {
 		b.log.Printf("this kernel has no controller for %s", strings.Join(absent, ", "))
 	}
-	return err
+	return errors.Join(err, mounts.Protect(filepath.Join(cgroups, services)))
 }
+
+// services is the control group of the box's own programs.
+const services = "services"
 
 // clockFloor corrects a clock that can't be right by the build's own time. The
 // data disk may know better.

@@ -50,7 +50,7 @@ func (b *Box) startServices(ctx context.Context, wait *sync.WaitGroup) error {
 		},
 		Ring:   b.Ring,
 		Log:    b.log,
-		Cgroup: filepath.Join(cgroups, "services", "boxd"),
+		Cgroup: filepath.Join(cgroups, services, "boxd"),
 	}}
 	for _, s := range b.services {
 		wait.Add(1)
@@ -119,8 +119,9 @@ func (b *Box) hold(step string) {
 	}
 }
 
-// shutdown ends the machine in order: services, clock, mark, disks.
-func (b *Box) shutdown(stop func(), wait *sync.WaitGroup, how power.How) error {
+// shutdown ends the machine in order: services, which stop ends, clock, mark,
+// disks.
+func (b *Box) shutdown(stop func(), how power.How) error {
 	b.mu.Lock()
 	b.stopping = time.Now()
 	b.mu.Unlock()
@@ -135,7 +136,6 @@ func (b *Box) shutdown(stop func(), wait *sync.WaitGroup, how power.How) error {
 	// The network stays until the end: stop ends it with the rest, and boxd's
 	// last words need none.
 	stop()
-	wait.Wait()
 	b.saveTime()
 	b.mu.Lock()
 	writable := b.writable

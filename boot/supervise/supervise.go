@@ -72,7 +72,7 @@ func (s *Supervisor) set(change func(*State)) {
 // stopped.
 func (s *Supervisor) Run(ctx context.Context) {
 	delay := firstDelay
-	for {
+	for ctx.Err() == nil {
 		began := time.Now()
 		how := s.once(ctx)
 		if ctx.Err() != nil {

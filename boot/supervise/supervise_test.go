@@ -63,6 +63,21 @@ func TestStartsAgainLaterAndLater(t *testing.T) {
 	}
 }
 
+// A service that would begin in a shutdown does not.
+func TestNotStartedInAShutdown(t *testing.T) {
+	s := &Supervisor{
+		Service: Service{Name: "svc", Path: "/bin/sleep", Args: []string{"100"}, Grace: 20 * time.Second},
+		Ring:    ring.New(10, time.Now()),
+		Log:     log.New(io.Discard, "", 0),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Run(ctx)
+	if st := s.State(); st.Starts != 0 {
+		t.Errorf("state %+v", st)
+	}
+}
+
 func TestStopAsksAndWaits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ended")
 	s, stop, lines := start(t, `trap 'echo in order; echo yes >`+file+`; exit 0' TERM; echo up; while :; do sleep 0.05; done`, 20*time.Second)
