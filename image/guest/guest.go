@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gurtos/image/build"
 	"gurtos/image/layout"
 	"gurtos/image/qemu"
@@ -50,6 +52,11 @@ func Run(ctx context.Context, img build.Image, o Options) error {
 		return err
 	}
 	defer l.Close()
+	unlock, err := o.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	data, err := o.dataDisk()
 	if err != nil {
 		return err
@@ -108,6 +115,23 @@ func shutDown(vm *qemu.VM, o Options) (err error) {
 		return errors.New("it did not end in order and was switched off; its data is as after a power cut")
 	}
 	return nil
+}
+
+// lock keeps a second box, on another port, off the same data disk: two that
+// write to it at once would destroy it.
+func (o Options) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(o.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another box runs on the data disk in %s: stop it first", o.Dir)
+	}
+	return func() { f.Close() }, nil
 }
 
 // dataDisk is the image file of the data disk, made where it is missing.

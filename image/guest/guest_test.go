@@ -3,8 +3,10 @@ package guest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"gurtos/image/build"
 	"gurtos/image/layout"
 )
 
@@ -54,6 +56,23 @@ func TestDataDiskStays(t *testing.T) {
 	if err != nil || st.Size() < layout.MinData || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st, err)
 	}
+}
+
+// Two boxes never write to one data disk, whatever their ports.
+func TestDataDiskOfOneBox(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), ".box")} // port 0 is any
+	unlock, err := o.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), build.Image{}, o); err == nil || !strings.Contains(err.Error(), "another box runs on the data disk in "+o.Dir) {
+		t.Errorf("a second box: %v", err)
+	}
+	unlock()
+	if unlock, err = o.lock(); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
 }
 
 func TestDataDiskCutShort(t *testing.T) {
