@@ -55,10 +55,10 @@ func (r Root) Make(ctx context.Context, dir, temp string, log io.Writer, say fun
 		args = append(args, "--aptopt="+o)
 	}
 	const form = "--showformat='${Package} ${Version} ${Architecture} ${source:Package}\\n'"
-	hook := "--customize-hook=dpkg-query --admindir=\"$1\"/var/lib/dpkg --show " + form + " > " + list
+	hook := "--customize-hook=dpkg-query --admindir=\"$1\"/var/lib/dpkg --show " + form + " > " + quote(list)
 	if r.Unpack { // dpkg knows of nothing then, but the archives are still there right after unpacking
 		hook = "--extract-hook=for d in \"$1\"/var/cache/apt/archives/*.deb; do dpkg-deb --show " + form + " \"$d\"; " +
-			"dpkg-deb --fsys-tarfile \"$d\" | tar --list | sed 's,^[.],,'; done > " + list
+			"dpkg-deb --fsys-tarfile \"$d\" | tar --list | sed 's,^[.],,'; done > " + quote(list)
 	}
 	args = append(args, hook, "--include="+strings.Join(r.Packages, ","), r.Suite, dir)
 	args = append(args, sources...)
@@ -89,6 +89,9 @@ func (r Root) Make(ctx context.Context, dir, temp string, log io.Writer, say fun
 	}
 	return readPackages(list)
 }
+
+// quote makes one word of a path for the shell that runs a hook.
+func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 func readPackages(name string) (list []Package, err error) {
 	b, err := os.ReadFile(name)

@@ -1,6 +1,8 @@
 package debian
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"testing"
 )
@@ -23,5 +25,19 @@ func TestSources(t *testing.T) {
 		if got := sources(c.targets, "trixie"); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.holds, got, c.want)
 		}
+	}
+}
+
+// The source tree may lie in any folder.
+func TestQuote(t *testing.T) {
+	dir := t.TempDir() + "/A person's tree; rm -r $HOME"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("/bin/sh", "-c", "echo here > "+quote(dir+"/list")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if b, err := os.ReadFile(dir + "/list"); err != nil || string(b) != "here\n" {
+		t.Errorf("%q, %v", b, err)
 	}
 }
