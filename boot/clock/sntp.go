@@ -13,6 +13,8 @@ import (
 
 	"github.com/beevik/ntp"
 	"golang.org/x/sys/unix"
+
+	"gurtos/boot/guard"
 )
 
 // Pool are the servers that are asked beside those of DHCP.
@@ -94,10 +96,10 @@ func (s *Syncer) round() (Sync, error) {
 	}
 	answers := make(chan answer, len(servers))
 	for _, server := range servers {
-		go func() {
+		guard.Go("asking "+server+" for the time", func() {
 			offset, err := s.Query(server)
 			answers <- answer{server, offset, err}
-		}()
+		})
 	}
 	known := s.Known()
 	var good []answer

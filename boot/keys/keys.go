@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"gurtos/boot/guard"
 )
 
 // A Key is one that is listened for, by its code in linux/input-event-codes.h.
@@ -61,7 +63,7 @@ func (k *Keyboard) Look(ctx context.Context, dir string) {
 			continue
 		}
 		k.open[node] = true
-		go k.read(ctx, f)
+		guard.Go("reading keys", func() { k.read(ctx, f) })
 	}
 }
 

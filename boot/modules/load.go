@@ -16,6 +16,7 @@ import (
 	"github.com/u-root/u-root/pkg/kmodule"
 	"golang.org/x/sys/unix"
 
+	"gurtos/boot/guard"
 	"gurtos/boot/uevent"
 )
 
@@ -113,7 +114,11 @@ func (l *Loader) start(m *module, above []string) error {
 	for i, dep := range m.deps {
 		// modules.dep lists what is stood on indirectly too; those are loaded
 		// by the direct ones and waited for here too.
-		wg.Go(func() { errs[i] = l.load(dep, above) })
+		wg.Add(1)
+		guard.Go("loading "+dep, func() {
+			defer wg.Done()
+			errs[i] = l.load(dep, above)
+		})
 	}
 	for _, pre := range m.pre {
 		names := []string{pre}
@@ -121,7 +126,9 @@ func (l *Loader) start(m *module, above []string) error {
 			names = l.index.For(pre) // libcrc32c asks for crc32c, which is what crc32c_generic and crc32c_intel are
 		}
 		for _, pre := range names {
-			wg.Go(func() {
+			wg.Add(1)
+			guard.Go("loading "+pre, func() {
+				defer wg.Done()
 				if l.index.modules[pre] != nil && !slices.Contains(above, pre) {
 					_ = l.load(pre, above)
 				}
@@ -180,7 +187,7 @@ func (l *Loader) Want(modalias string) {
 		}
 		l.busy++
 		l.last = time.Now()
-		go func() {
+		guard.Go("loading "+name, func() {
 			if err := l.Load(name); err != nil && !errors.Is(err, unix.ENODEV) {
 				l.log.Print(err)
 			}
@@ -188,7 +195,7 @@ func (l *Loader) Want(modalias string) {
 			defer l.mu.Unlock()
 			l.busy--
 			l.last = time.Now()
-		}()
+		})
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"gurtos/boot/guard"
 )
 
 // A Network is all wired ports.
@@ -162,11 +164,11 @@ func (n *Network) start(ctx context.Context, p *port) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.cancel, p.done = cancel, make(chan struct{})
 	c := &client{network: n, index: p.index, name: p.name, lease: p.last, log: n.Log}
-	go func() {
+	guard.Go("keeping the lease of "+p.name, func() {
 		defer close(p.done)
 		c.run(ctx)
 		p.last = c.lease // read after done by whoever starts the next
-	}()
+	})
 }
 
 func (n *Network) stop(p *port) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"gurtos/boot/guard"
 )
 
 const (
@@ -27,7 +29,7 @@ func (n *Network) listenRDNSS(ctx context.Context) error {
 		return fmt.Errorf("listen for IPv6 name servers: %w", err)
 	}
 	stop := context.AfterFunc(ctx, s.Close) // which ends Receive
-	go func() {
+	guard.Go("reading IPv6 name servers", func() {
 		defer stop()
 		for {
 			msgs, _, err := s.Receive()
@@ -47,7 +49,7 @@ func (n *Network) listenRDNSS(ctx context.Context) error {
 				}
 			}
 		}
-	}()
+	})
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gurtos/boot/guard"
 )
 
 // How a machine ends.
@@ -49,7 +51,7 @@ func Now(how How) error {
 // within waits for fn so long and no longer.
 func within(log *log.Logger, what string, limit time.Duration, fn func()) {
 	done := make(chan struct{})
-	go func() { defer close(done); fn() }()
+	guard.Go("ending: "+what, func() { defer close(done); fn() })
 	select {
 	case <-done:
 	case <-time.After(limit):

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gurtos/boot/console"
+	"gurtos/boot/guard"
 	"gurtos/boot/ring"
 )
 
@@ -61,13 +62,13 @@ func (s *Screen) Attach(ctx context.Context, list []console.Console) {
 		if s.Shell == nil || !s.Shell(c) {
 			term.silence()
 			if !c.Screen { // a keyboard is read by package keys
-				go s.read(term)
+				guard.Go("reading console "+c.Name, func() { s.read(term) })
 			}
 		}
 		if c.Screen {
-			go s.serve(ctx, p)
+			guard.Go("showing on console "+c.Name, func() { s.serve(ctx, p) })
 		} else {
-			go s.run(ctx, p)
+			guard.Go("writing on console "+c.Name, func() { s.run(ctx, p) })
 		}
 		s.draw(p)
 	}
@@ -94,12 +95,12 @@ func (s *Screen) serve(ctx context.Context, p *pane) {
 func (s *Screen) run(ctx context.Context, p *pane) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
+	guard.Go("showing on console "+p.console.Name, func() {
 		defer cancel()
 		if err := p.text.Write(ctx, p.term); err != nil {
 			s.lost(p, err)
 		}
-	}()
+	})
 	s.ring.Follow(ctx, func(line string, lost uint64) {
 		if lost > 0 {
 			line = fmt.Sprintf("(%d lines left out)\n%s", lost, line)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"gurtos/boot/clock"
 	"gurtos/boot/console"
 	"gurtos/boot/facts"
+	"gurtos/boot/guard"
 	"gurtos/boot/keys"
 	"gurtos/boot/modules"
 	"gurtos/boot/network"
@@ -236,14 +236,7 @@ func (b *Box) since() int64 { return time.Since(b.Start).Milliseconds() }
 // guard runs fn in a goroutine of its own; a panic in it ends the machine with
 // a screen that can be read.
 func (b *Box) guard(ctx context.Context, what string, fn func(context.Context)) {
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				Panic(b.Ring, what, p, debug.Stack())
-			}
-		}()
-		fn(ctx)
-	}()
+	guard.Go(what, func() { fn(ctx) })
 }
 
 // Panic shows on every console that the init has failed, waits until that can
@@ -251,7 +244,7 @@ func (b *Box) guard(ctx context.Context, what string, fn func(context.Context)) 
 func Panic(r *ring.Ring, what string, p any, stack []byte) {
 	screen.Last(console.List("/proc", "/dev"), lastWords(r.Last(8), what, p, stack))
 	written := make(chan struct{})
-	go func() { defer close(written); unix.Sync() }() // a disk may be what has failed
+	guard.Go("writing to the disks", func() { defer close(written); unix.Sync() }) // a disk may be what has failed
 	<-time.After(readable)
 	select {
 	case <-written:

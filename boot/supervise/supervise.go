@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"gurtos/boot/guard"
 	"gurtos/boot/proc"
 	"gurtos/boot/ring"
 )
@@ -120,7 +121,7 @@ func (s *Supervisor) once(ctx context.Context) (how string) {
 	s.set(func(st *State) { st.Running, st.Starts = true, st.Starts+1 })
 
 	ended := make(chan error, 1)
-	go func() { ended <- proc.Wait(cmd) }()
+	guard.Go("waiting for "+s.Service.Name, func() { ended <- proc.Wait(cmd) })
 	var err error
 	select {
 	case err = <-ended:

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gurtos/boot/console"
+	"gurtos/boot/guard"
 	"gurtos/boot/ring"
 	"gurtos/boot/screen"
 	"gurtos/boot/stage2"
@@ -28,7 +29,7 @@ func main() {
 	}
 	start := kernelStart()
 	r := ring.New(lines, start)
-	// A panic where guard can't see it ends in the kernel's own, which prints
+	// A panic in a library's goroutine ends in the kernel's own, which prints
 	// what Go printed and starts the box anew after kernel.panic seconds.
 	debug.SetTraceback("all")
 	_ = os.Setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -39,6 +40,7 @@ func main() {
 			stage2.Panic(r, what, p, debug.Stack())
 		}
 	}()
+	guard.On(func(what string, p any, stack []byte) { stage2.Panic(r, what, p, stack) })
 	if inRAM() {
 		what = "looking for the system"
 		runStage1(r, start)
@@ -72,7 +74,7 @@ func runStage1(r *ring.Ring, start time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	// /dev/console is all there is before /dev is mounted.
-	go r.Follow(ctx, func(line string, _ uint64) { fmt.Println(line) })
+	guard.Go("printing the log", func() { r.Follow(ctx, func(line string, _ uint64) { fmt.Println(line) }) })
 	logger := log.New(r.Writer("init"), "", 0)
 	logger.Printf("stage 1")
 	s := &stage1.Stage1{

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gurtos/boot/disk"
+	"gurtos/boot/guard"
 	"gurtos/boot/modules"
 	"gurtos/boot/mounts"
 	"gurtos/boot/phase"
@@ -99,20 +100,20 @@ func (s *Stage1) drivers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go func() {
+	guard.Go("listening to devices", func() {
 		if err := events.Run(ctx, s.hear); err != nil {
 			s.Log.Print(err)
 		}
-	}()
+	})
 	s.mountable = make(chan struct{})
-	go func() {
+	guard.Go("loading file systems", func() {
 		defer close(s.mountable)
 		for _, name := range fileSystems {
 			if err := s.loader.Load(name); err != nil {
 				s.Log.Print(err) // the mount will say whether that matters
 			}
 		}
-	}()
+	})
 	s.loader.Coldplug("/sys")
 	return nil
 }
