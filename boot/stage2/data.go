@@ -49,6 +49,9 @@ func (b *Box) awaitData(ctx context.Context) {
 			return
 		}
 		b.because("data", sentence(err))
+		if b.loader != nil {
+			b.loader.Release() // boxd may never answer: the power button and the screen are wanted all the same
+		}
 		b.screen.Update(func(s *screen.Status) { s.State, s.Doing = screen.Degraded, "" })
 		for slices.Equal(tried, diskNames()) {
 			select {
