@@ -386,3 +386,42 @@ func TestGrow(t *testing.T) {
 		}
 	}
 }
+
+// Whoever moves the box to a larger disk may put a partition of their own behind
+// the data: the table that has it, and what is in it, stay.
+func TestGrowLeavesOthersPartitions(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		d := image(t, "vdb")
+		found := Data{Disk: d, Blank: true}
+		if err := setup().Disk(t.Context(), &found); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(d.Path, 2*size); err != nil {
+			t.Fatal(err)
+		}
+		d.Size = 2 * size
+		table := found.claim.table(d)
+		table.Partitions = append(table.Partitions, &gpt.Partition{Index: 2, Start: uint64(size / 512), End: uint64(size/512) + 2047, Type: gpt.LinuxFilesystem, Name: "holiday photos"})
+		f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(table.Write(f, d.Size), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if damaged { // the first of the two headers
+			write(t, d, 512, make([]byte, 512))
+		}
+		before := hash(t, d.Path)
+		got, err := Find([]disk.Disk{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if room, err := setup().Grow(&got); room || err != nil {
+			t.Errorf("damaged %v: room %v, %v", damaged, room, err)
+		}
+		if hash(t, d.Path) != before {
+			t.Errorf("damaged %v: the disk was written to", damaged)
+		}
+	}
+}

@@ -138,15 +138,20 @@ func (s *Setup) format(ctx context.Context, d *Data) error {
 }
 
 // Grow makes table and partition as large as the disk has become, and mends a
-// table that a power cut or a bad block damaged. It returns whether the file
+// table that a power cut or a bad block damaged. A table into which somebody put
+// more than our partition, or moved that, is never written to. It returns whether the file
 // system has room to grow into; that is for when it is mounted.
 func (s *Setup) Grow(d *Data) (room bool, err error) {
 	if d.claim.State != formatted || d.Disk.ReadOnly {
 		return false, nil
 	}
-	_, recovered, tableErr := d.Disk.Parts()
+	parts, recovered, tableErr := d.Disk.Parts()
 	grown := d.Disk.Size-d.claim.Size >= layout.Align
 	if tableErr == nil && !recovered && !grown && d.Part.Index != 0 {
+		return d.room()
+	}
+	if tableErr == nil && (len(parts) != 1 || parts[0].Start != layout.Align) {
+		s.Log.Printf("the partition table of %s is no longer only the box's: it is left as it is", d.Disk)
 		return d.room()
 	}
 	if grown {
