@@ -185,3 +185,14 @@ func TestRewrittenOnlyOnChange(t *testing.T) {
 		t.Errorf("after a change:\n%s", got)
 	}
 }
+
+// What a reason quotes steers no terminal.
+func TestReasonsAreText(t *testing.T) {
+	s := Status{State: Degraded, Reasons: []string{"The vault \x1b]0;x\x07\u009b2Jis damaged."}}
+	if got := s.Lines(); !strings.Contains(got, "reason   The vault ]0;x2Jis damaged.\n") {
+		t.Errorf("%q", got)
+	}
+	if got := s.Drawing(25, 80); strings.Count(got, "\x1b") != strings.Count(Status{}.Drawing(25, 80), "\x1b") || strings.Contains(got, "\u009b") {
+		t.Errorf("%q", got)
+	}
+}

@@ -79,7 +79,19 @@ func (s Status) facts() [][2]string {
 	for _, r := range s.Reasons {
 		f = append(f, [2]string{"reason", r})
 	}
+	for i := range f {
+		f[i][1] = strings.Map(printable, f[i][1])
+	}
 	return f
+}
+
+// printable takes control characters out: reasons carry names and errors of
+// others, which must not be able to redraw the screen.
+func printable(c rune) rune {
+	if c < ' ' || c >= 0x7f && c < 0xa0 {
+		return -1
+	}
+	return c
 }
 
 // Lines is the status for a console that is written on.

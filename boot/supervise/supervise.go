@@ -1,13 +1,16 @@
 package supervise
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -98,7 +101,8 @@ func (s *Supervisor) once(ctx context.Context) (how string) {
 	cmd := exec.Command(s.Service.Path, s.Service.Args...)
 	cmd.Env = s.Service.Env
 	cmd.Dir = "/"
-	cmd.Stdout = s.Ring.Writer(s.Service.Name)
+	said := &lastWords{of: s.Service.Name + ": "}
+	cmd.Stdout = io.MultiWriter(s.Ring.Writer(s.Service.Name), said)
 	cmd.Stderr = cmd.Stdout // the same value: os/exec then writes from one goroutine
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A grandchild that keeps the output open must not keep Wait from returning.
@@ -132,9 +136,48 @@ func (s *Supervisor) once(ctx context.Context) (how string) {
 	how = "ended"
 	if err != nil {
 		how = "ended with " + err.Error()
+		if why := said.line(); why != "" {
+			how += ": " + why
+		}
 	}
 	s.set(func(st *State) { st.Running, st.LastExit = false, how })
 	return how
+}
+
+// lastWords keeps, of what a service writes, the newest line in which it gives its
+// name: that is where it says why it ends. People with a screen and no serial line see
+// no other.
+type lastWords struct {
+	of string
+
+	mu      sync.Mutex
+	partial []byte
+	last    string
+}
+
+func (w *lastWords) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.partial = append(w.partial, p...)
+	for {
+		line, rest, found := bytes.Cut(w.partial, []byte("\n"))
+		if !found {
+			if len(w.partial) > 1024 { // no line that people read
+				w.partial = nil
+			}
+			return len(p), nil
+		}
+		if why, ok := strings.CutPrefix(string(line), w.of); ok {
+			w.last = why
+		}
+		w.partial = append(w.partial[:0], rest...)
+	}
+}
+
+func (w *lastWords) line() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
 }
 
 // group makes the service's control group and opens it.

@@ -63,6 +63,16 @@ func TestStartsAgainLaterAndLater(t *testing.T) {
 	}
 }
 
+// Why a service ended stands in its state, as the screen shows it.
+func TestSaysWhyItEnded(t *testing.T) {
+	s, stop, _ := start(t, "echo 'time=now msg=other'; echo 'svc: the vault may be read by others' >&2; echo 'goroutine 1'; exit 1", time.Second)
+	await(t, "an end", func() bool { return s.State().LastExit != "" })
+	stop()
+	if how := s.State().LastExit; how != "ended with exit status 1: the vault may be read by others" {
+		t.Errorf("LastExit = %q", how)
+	}
+}
+
 // A service that would begin in a shutdown does not.
 func TestNotStartedInAShutdown(t *testing.T) {
 	s := &Supervisor{
