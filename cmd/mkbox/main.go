@@ -58,6 +58,8 @@ func run(ctx context.Context, args []string) error {
 			if err != nil {
 				return err
 			}
+			// Where the Makefile had to fetch a newer Go.
+			os.Setenv("PATH", filepath.Join(root, ".cache", "go", "bin")+":"+os.Getenv("PATH"))
 			_, err = unix.IoctlGetTermios(int(os.Stdout.Fd()), unix.TCGETS)
 			return v.run(ctx, &maker{root: root, show: step.NewShow(os.Stdout, err == nil)}, args[1:])
 		}
