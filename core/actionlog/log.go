@@ -66,6 +66,14 @@ func (o Options) withDefaults(dir string) Options {
 // ErrClosed is what a closed log answers.
 var ErrClosed = errors.New("the action log is closed")
 
+// Unfit says that what was submitted can't be a line. Nothing of it is in the log,
+// which goes on.
+type Unfit struct{ why error }
+
+func (e *Unfit) Error() string { return "the action log: " + e.why.Error() }
+
+func (e *Unfit) Unwrap() error { return e.why }
+
 // Log is the open action log of a box. One process has it open for writing.
 // All methods can be called at once from many goroutines.
 type Log struct {
@@ -146,7 +154,8 @@ func Open(dir string, o Options) (*Log, error) {
 
 // Submit gives the events their place in the log, one behind the other with
 // nothing between, and hands them to the writer. It doesn't wait for the disk.
-// Seq, At, Clock and Prev of the events passed are set.
+// Seq, At, Clock and Prev of the events passed are set. Events that can't be written,
+// such as one that is too long, are an *Unfit.
 func (l *Log) Submit(ev ...Event) (last int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +173,7 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 	var at []indexEntry
 	undo := func(err error) (int64, error) {
 		b.buf = b.buf[:start]
-		return 0, err
+		return 0, &Unfit{err}
 	}
 	now, step := l.clock.read()
 	for i := range ev {
@@ -174,11 +183,13 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 			e.Clock = step
 		}
 		from := len(b.buf)
-		if b.buf, err = appendEvent(b.buf, e); err != nil {
+		next, err := appendEvent(b.buf, e)
+		if err != nil {
 			return undo(err)
 		}
+		b.buf = next
 		if n := len(b.buf) - from; n > maxLine {
-			return undo(fmt.Errorf("action log: an event of type %s has %d bytes, %d are allowed", e.Type, n, maxLine))
+			return undo(fmt.Errorf("an event of type %s has %d bytes, %d are allowed", e.Type, n, maxLine))
 		}
 		seq, prev = seq+1, hash(b.buf[from:])
 		b.buf = append(b.buf, '\n')
@@ -187,7 +198,7 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 		}
 	}
 	if len(b.buf)-start > maxSubmit {
-		return undo(fmt.Errorf("action log: events of %d bytes at once, %d are allowed", len(b.buf)-start, maxSubmit))
+		return undo(fmt.Errorf("events of %d bytes at once, %d are allowed", len(b.buf)-start, maxSubmit))
 	}
 	if len(ev) > 0 {
 		l.clock.keep()

@@ -4,6 +4,7 @@
 package approval
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"gurtos/core/budget"
@@ -37,3 +38,15 @@ const (
 	Approved State = "approved"
 	Denied   State = "denied"
 )
+
+// Plain is JSON without the escapes that only HTML needs: an input in it keeps its
+// bytes, and what is shown for approval is what runs.
+func Plain(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -74,7 +74,7 @@ func (b *Book) List(state State, task string) []Approval {
 }
 
 // MarshalJSON writes the book for a checkpoint.
-func (b *Book) MarshalJSON() ([]byte, error) { return json.Marshal(b.List("", "")) }
+func (b *Book) MarshalJSON() ([]byte, error) { return Plain(b.List("", "")) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (b *Book) UnmarshalJSON(raw []byte) error {

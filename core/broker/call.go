@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,8 +49,13 @@ const (
 // priceTime is how long an app may take to say what a call costs and who is paid.
 const priceTime = 10 * time.Second
 
-// maxOutput is how many bytes a tool's output may have: it has to fit a line of the log.
-const maxOutput = 8 << 20
+// maxOutput is how many bytes a tool's output may have, before and after what is secret
+// was taken out: it has to fit a line of the log. maxError is the same for the error of
+// one that failed, in characters.
+const (
+	maxOutput = 8 << 20
+	maxError  = 4000
+)
 
 func (d *desk) call(ctx context.Context, body []byte) (any, error) {
 	r := callRequest{Input: json.RawMessage(`{}`)}
@@ -73,6 +79,9 @@ func (d *desk) call(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	c := task.Call{Key: key, Tool: r.Tool, Input: oneLine(r.Input)}
+	if len(c.Input) > maxBody { // by what stands for U+2028 now
+		return nil, &refusal{http.StatusRequestEntityTooLarge, "a request is at most 10 MB"}
+	}
 	// From here on the call goes on though its client goes away.
 	out := make(chan outcome, 1)
 	d.flights.Go(func() {
@@ -187,6 +196,9 @@ func (d *desk) price(ctx context.Context, c *task.Call) (tl tool.Tool, why strin
 		if err == nil && cents.Sign() < 0 {
 			err = errors.New("it is below 0")
 		}
+		if err == nil {
+			_, err = budget.ParseCents(cents.String())
+		}
 		if err != nil {
 			return tl, d.opt.Vault.Redact(fmt.Sprintf("%s could not say what this call costs: %v", c.Tool, err))
 		}
@@ -262,15 +274,16 @@ func (d *desk) run(fl *task.Flight, tl tool.Tool) {
 // with what it says it spent, at most what was reserved.
 func (d *desk) result(fl *task.Flight, out json.RawMessage, err error) task.CallResult {
 	if err != nil {
-		return task.CallResult{Error: d.opt.Vault.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD"))}
+		return task.CallResult{Error: short(d.opt.Vault.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD")))}
 	}
 	r := task.CallResult{OK: true, Output: json.RawMessage("null"), Cents: fl.Call.Cost}
 	if len(out) > 0 {
 		r.Output = out
 	}
+	tooLong := fmt.Sprintf("%s returned more than %d MB", fl.Call.Tool, maxOutput>>20)
 	switch {
 	case len(out) > maxOutput:
-		r.OK, r.Output, r.Error = false, nil, fmt.Sprintf("%s returned more than %d MB", fl.Call.Tool, maxOutput>>20)
+		r.OK, r.Output, r.Error = false, nil, tooLong
 		return r // it may have spent what it was to spend
 	case !json.Valid(r.Output):
 		r.OK, r.Output, r.Error = false, nil, fl.Call.Tool+" returned no JSON"
@@ -283,8 +296,18 @@ func (d *desk) result(fl *task.Flight, out json.RawMessage, err error) task.Call
 		said.SpentCents.Sign() >= 0 && said.SpentCents.Cmp(fl.Call.Cost) <= 0 {
 		r.Cents = *said.SpentCents
 	}
-	r.Output = d.opt.Vault.RedactJSON(oneLine(r.Output))
+	if r.Output = d.opt.Vault.RedactJSON(oneLine(r.Output)); len(r.Output) > maxOutput {
+		r.OK, r.Output, r.Error = false, nil, tooLong
+	}
 	return r
+}
+
+// short is an error as long as a line of the log and a model's patience allow.
+func short(s string) string {
+	if r := []rune(s); len(r) > maxError {
+		return string(r[:maxError]) + "…"
+	}
+	return s
 }
 
 // await waits for a call's end, or tells that it is pending once it has waited for an
@@ -338,7 +361,7 @@ func (h *hand) Task() task.Task { return h.flight.Task }
 func (h *hand) Key() string { return h.id + "." + h.flight.Call.Key }
 
 func (h *hand) Cost(c budget.Cents, what string) error {
-	if c.Sign() < 0 {
+	if _, err := budget.ParseCents(c.String()); err != nil || c.Sign() < 0 {
 		return errCents
 	}
 	return h.opt.Tasks.ToolCost(context.Background(), h.id, h.flight.Call.Tool, c, h.opt.Vault.Redact(what))

@@ -2,6 +2,9 @@ package broker_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +14,7 @@ import (
 	"testing"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/tool"
 )
 
 // Every refusal of the broker, by what was sent; none leaves a line in the log.
@@ -221,5 +225,78 @@ func TestCostsAndUsage(t *testing.T) {
 	sums, err := b.tasks.Spend(t.Context(), "", "")
 	if err != nil || len(sums) != 2 || sums[0].Cents.String() != "1" || sums[1].Model != "claude-sonnet-5-5" {
 		t.Fatal(sums, err)
+	}
+}
+
+// What a task sends may be as long as it likes within the limits: it is written or
+// refused, and neither ends the box nor keeps it from starting again. Each of these did.
+func TestHostileSizes(t *testing.T) {
+	shop := &till{}
+	shop.out = func(call tool.Call, _ json.RawMessage) (json.RawMessage, error) {
+		switch strings.TrimPrefix(call.Key(), call.Task().ID+".") {
+		case "grows":
+			return json.RawMessage(`"` + strings.Repeat("\u2028", 7<<20/3) + `"`), nil
+		case "wails":
+			return nil, errors.New(strings.Repeat("\x01", 4<<20))
+		}
+		return nil, nil
+	}
+	b := shopBox(t, shop, boxOptions{})
+	id := b.begin(buys)
+	long := `{"cents":0,"n":"` + strings.Repeat("\u2028", 9<<20/3) + `"}` // twice as long once it is escaped
+	if a := b.post(id, "/call", `{"key":"long","tool":"shop.buy","input":`+long+`}`); a.status != 413 || a.body["error"] != "a request is at most 10 MB" {
+		t.Errorf("%.200s", a)
+	}
+	tags := `{"cents":200,"n":"` + strings.Repeat("<", 4<<20) + `"}` // six times as long where JSON is escaped for HTML
+	body := `{"key":"tags","tool":"shop.buy","input":` + tags + `}`
+	asked := make(chan answered, 1)
+	ask := func() {
+		a, _ := b.send(context.Background(), id, "POST", "/call", body) // the restart breaks the first one off
+		asked <- a
+	}
+	go ask()
+	question := b.pending(id)
+	if string(question.Input) != tags {
+		t.Errorf("the input is shown as %.80s", question.Input)
+	}
+	b.restart()
+	<-asked
+	b.runner.wait(t, id)
+	go ask()
+	b.answer(question.ID, true)
+	if a := <-asked; a.body["ok"] != true {
+		t.Errorf("%.200s", a)
+	}
+	for _, ev := range b.events(actionlog.TypeToolCall, id) {
+		if ev.Key == "tags" && string(ev.Input) != tags {
+			t.Errorf("what ran is %.80s", ev.Input)
+		}
+	}
+	for key, want := range map[string]string{"grows": "shop.buy returned more than 8 MB", "wails": "\x01"} {
+		a := b.call(id, key, "shop.buy", `{"cents":0,"n":"`+key+`"}`)
+		if said, _ := a.body["error"].(string); a.body["ok"] != false || !strings.HasPrefix(said, want) || len(said) > 20_000 {
+			t.Errorf("%s: %.200s", key, a)
+		}
+	}
+	for _, cents := range []string{strings.Repeat("9", 70) + "e40", "1e41", strings.Repeat("9", 41), "1e-41"} {
+		for _, req := range [][2]string{
+			{"/cost", `{"cents":` + cents + `,"what":"x"}`},
+			{"/ask", `{"question":"?","key":"` + cents + `","costCents":` + cents + `}`},
+		} {
+			if a := b.post(id, req[0], req[1]); a.status != 400 {
+				t.Errorf("%s of %s: %.200s", req[0], cents, a)
+			}
+		}
+	}
+	// What may be named adds up to more digits than one may name, and is kept.
+	for _, cents := range []string{strings.Repeat("9", 40), strings.Repeat("9", 40), "1e-40"} {
+		if a := b.post(id, "/cost", `{"cents":`+cents+`,"what":"x"}`); a.status != 200 {
+			t.Errorf("%.200s", a)
+		}
+	}
+	before := b.task(id).CostCents
+	b.restart()
+	if after := b.task(id).CostCents; before.Cmp(after) != 0 || len(before.String()) != 82 {
+		t.Errorf("%s before a restart, %s after", before, after)
 	}
 }

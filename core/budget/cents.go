@@ -15,21 +15,29 @@ import (
 // rounded, ever: 0.1 ten times is 1.
 type Cents struct{ d decimal.Decimal }
 
-// maxExponent bounds how many digits an amount may have on either side of the
-// point, so that a hostile 1e999999999 can't be expanded.
-const maxExponent = 40
+// maxDigits is how many digits an amount that somebody names may have on each side of
+// the point, so that a hostile 1e999999999 can't be expanded. A sum of such amounts has
+// a few more; storedDigits is far above what any number of them comes to, so that what
+// was logged once can always be read again.
+const (
+	maxDigits    = 40
+	storedDigits = 160
+)
 
-// ParseCents reads a JSON number.
-func ParseCents(s string) (Cents, error) {
-	if len(s) > 80 {
-		return Cents{}, errors.New("a number of at most 80 digits is needed")
+// ParseCents reads a JSON number that somebody names.
+func ParseCents(s string) (Cents, error) { return parse(s, maxDigits) }
+
+func parse(s string, digits int) (Cents, error) {
+	if len(s) > 2*digits+2 {
+		return Cents{}, fmt.Errorf("a number of at most %d digits is needed", 2*digits)
 	}
 	d, err := decimal.NewFromString(s)
 	if err != nil {
 		return Cents{}, errors.New("a number is needed")
 	}
-	if e := d.Exponent(); e < -maxExponent || e > maxExponent {
-		return Cents{}, fmt.Errorf("a number with at most %d digits on each side of the point is needed", maxExponent)
+	e := int(d.Exponent())
+	if e < -digits || e > digits || d.NumDigits()+e > digits {
+		return Cents{}, fmt.Errorf("a number with at most %d digits on each side of the point is needed", digits)
 	}
 	return Cents{d}, nil
 }
@@ -61,9 +69,9 @@ func (c Cents) Number() json.Number { return json.Number(c.d.String()) }
 // MarshalJSON writes a JSON number.
 func (c Cents) MarshalJSON() ([]byte, error) { return []byte(c.d.String()), nil }
 
-// UnmarshalJSON reads a JSON number; a string is refused.
+// UnmarshalJSON reads a JSON number, such as MarshalJSON wrote; a string is refused.
 func (c *Cents) UnmarshalJSON(b []byte) error {
-	v, err := ParseCents(string(b))
+	v, err := parse(string(b), storedDigits)
 	if err != nil {
 		return err
 	}

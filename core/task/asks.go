@@ -49,7 +49,7 @@ func (t *Tasks) enter(ctx context.Context, a approval.Approval, check func() err
 
 // ask are the lines of a new question.
 func (f *fold) ask(e *entry, a approval.Approval) ([]actionlog.Event, error) {
-	raw, err := json.Marshal(a)
+	raw, err := approval.Plain(a)
 	if err != nil {
 		return nil, err
 	}

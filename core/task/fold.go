@@ -320,8 +320,8 @@ func (f *fold) cost(e *entry, ev *actionlog.Event) error {
 }
 
 func cents(n json.Number) budget.Cents {
-	c, err := budget.ParseCents(string(n))
-	if err != nil {
+	var c budget.Cents
+	if n == "" || c.UnmarshalJSON([]byte(n)) != nil {
 		return budget.Cents{}
 	}
 	return c

@@ -43,7 +43,7 @@ func (f *fold) encode() ([]byte, error) {
 	for _, id := range f.Order {
 		c.Tasks = append(c.Tasks, f.Tasks[id])
 	}
-	return json.Marshal(c)
+	return approval.Plain(c)
 }
 
 func decodeFold(seq int64, b []byte) (*fold, error) {

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -210,9 +211,14 @@ func (t *Tasks) decide(decide func(f *fold) ([]actionlog.Event, error)) (seq int
 	return t.fold.Seq, t.submit(evs)
 }
 
-// submit hands decided events to the log and folds them in. mu is held.
+// submit hands decided events to the log and folds them in. What the log can't take for
+// what it says is refused, and nothing else; any other error ends all deciding. mu is
+// held.
 func (t *Tasks) submit(evs []actionlog.Event) error {
 	if _, err := t.opt.Log.Submit(evs...); err != nil {
+		if unfit := new(actionlog.Unfit); errors.As(err, &unfit) {
+			return err
+		}
 		t.broken = fmt.Errorf("the action log: %w", err)
 		t.wake()
 		return t.broken
