@@ -103,10 +103,10 @@ var Routes = []Route{
 		Doc: "Makes an empty workspace."},
 	{Method: "GET", Path: "/api/workspaces/{name}/files", Who: paired, Out: Media{"*/*", "A file's bytes, or a folder's entries as JSON: [{name, kind, size, mtime}]."}, Do: (*Server).readFile,
 		Doc: "A file or folder as it is now: the workspace and every done task.", Query: []Param{pathParam}},
-	{Method: "PUT", Path: "/api/workspaces/{name}/files", Who: paired, Body: fileBody, In: Media{"*/*", "The file's bytes, or a tar."}, Out: task.Task{}, Status: http.StatusCreated, Do: (*Server).putFiles,
+	{Method: "PUT", Path: "/api/workspaces/{name}/files", Who: owners, Body: fileBody, In: Media{"*/*", "The file's bytes, or a tar."}, Out: task.Task{}, Status: http.StatusCreated, Do: (*Server).putFiles,
 		Doc:   "Puts a file in, or with unpack=tar a whole tree below path; it is a finished task, so it can be undone.",
 		Query: []Param{pathParam, {"unpack", "string", "tar when the body is a tar archive to unpack at path."}}},
-	{Method: "DELETE", Path: "/api/workspaces/{name}/files", Who: paired, Out: task.Task{}, Do: (*Server).deleteFile,
+	{Method: "DELETE", Path: "/api/workspaces/{name}/files", Who: owners, Out: task.Task{}, Do: (*Server).deleteFile,
 		Doc: "Deletes a file or a folder; it is a finished task, so it can be undone.", Query: []Param{pathParam}},
 
 	{Method: "POST", Path: "/api/pair/code", Who: owners, In: PairCodeFor{}, Out: PairCode{}, Status: http.StatusCreated, Do: (*Server).pairCode,

@@ -125,7 +125,7 @@ func cases(t testing.TB, b *box) map[string][]probe {
 		},
 		"GET /api/tasks/{id}/diff": {
 			{kind: right, path: "/api/tasks/" + done.ID + "/diff?path=a/b.txt", status: 200, says: "+one"},
-			{kind: wrong, path: "/api/tasks/" + done.ID + "/diff?path=../x", status: 400, says: ".."},
+			{kind: wrong, path: "/api/tasks/" + done.ID + "/diff?path=../x", status: 400, says: `path: \"../x\"`},
 			{kind: missing, path: "/api/tasks/" + done.ID + "/diff", status: 400, says: "path: "},
 			{kind: missing, path: "/api/tasks/" + done.ID + "/diff?path=none", status: 404, says: "none"},
 		},
@@ -412,5 +412,28 @@ func TestTypesOfTheTableAreStructs(t *testing.T) {
 		if !strings.HasSuffix(r.Doc, ".") {
 			t.Errorf("%s: %q is no sentence", r.name(), r.Doc)
 		}
+	}
+}
+
+// What only the screen and an owner may do, as the specification lists it: the tests
+// above hold the handlers to the table, and this the table.
+func TestOwnersRoutes(t *testing.T) {
+	want := map[string]bool{}
+	for _, name := range []string{
+		"GET /api/log", "GET /api/vault", "PUT /api/vault/{name}", "DELETE /api/vault/{name}", "PUT /api/apps/{app}",
+		"GET /api/permissions", "PUT /api/permissions/{app}", "GET /api/settings", "PUT /api/settings",
+		"PUT /api/workspaces/{name}/files", "DELETE /api/workspaces/{name}/files", "POST /api/pair/code",
+		"GET /api/devices", "GET /api/spend", "GET /api/update", "POST /api/update", "GET /metrics",
+	} {
+		want[name] = true
+	}
+	for _, r := range Routes {
+		if only := r.Who == owners; only != want[r.name()] {
+			t.Errorf("%s is the owner's alone: %v", r.name(), only)
+		}
+		delete(want, r.name())
+	}
+	for name := range want {
+		t.Errorf("there is no %s", name)
 	}
 }

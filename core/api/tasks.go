@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"gurtos/core/approval"
 	"gurtos/core/task"
+	"gurtos/sandbox/layers"
 )
 
 func (s *Server) tasks(c *call) error {
@@ -98,6 +100,9 @@ func (s *Server) diff(c *call) error {
 		return bad("path: the file whose changes are wanted is needed")
 	}
 	text, err := s.opt.Tasks.Diff(c.r.Context(), c.r.PathValue("id"), q.Get("path"))
+	if wrong := new(layers.PathError); errors.As(err, &wrong) {
+		return pathError(err, q.Get("path"))
+	}
 	if err != nil {
 		return err
 	}
