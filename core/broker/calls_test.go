@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -396,5 +400,66 @@ func TestToolQuestionAfterARestart(t *testing.T) {
 	}
 	if n := len(b.events(actionlog.TypeApprovalAsked, id)); n != 1 {
 		t.Fatalf("asked %d times", n)
+	}
+}
+
+// Whether a call is the same as one that waits is not found out by reading that one's
+// input again each time: all of the box would stand still meanwhile.
+func TestLargeInputThatWaitsHoldsNobodyUp(t *testing.T) {
+	b := shopBox(t, &till{}, boxOptions{})
+	id := b.begin(buys)
+	small := func(round string) time.Duration {
+		began := time.Now()
+		for i := range 15 {
+			b.call(id, fmt.Sprint(round, i), "shop.buy", fmt.Sprintf(`{"cents":0,"n":"%s %d"}`, round, i))
+		}
+		return time.Since(began)
+	}
+	alone := small("alone")
+	large := `{"cents":200,"n":[` + strings.Repeat("[1],", 2<<20) + `1]}`
+	go b.send(context.Background(), id, "POST", "/call", `{"key":"large","tool":"shop.buy","input":`+large+`}`)
+	b.pending(id)
+	if beside := small("beside"); beside > 4*alone+3*time.Second {
+		t.Errorf("15 small calls take %v alone and %v beside one of 8 MB that waits", alone, beside)
+	}
+}
+
+// A task that reads its own steps slowly keeps two answers in the box's memory and no
+// more, and only itself waiting.
+func TestSlowReadersOfSteps(t *testing.T) {
+	b := newBox(t, boxOptions{})
+	id := b.begin("")
+	for range 20 {
+		b.post(id, "/step", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)
+	}
+	slow := func() net.Conn {
+		c, err := net.Dial("unix", filepath.Join(b.home, "tasks", id, "broker.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.WriteString(c, "GET /task HTTP/1.1\r\nHost: box\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := func(c net.Conn) error { _, err := io.ReadFull(c, make([]byte, 8)); return err }
+	one := slow()
+	if err := errors.Join(first(one), first(slow())); err != nil {
+		t.Fatal(err)
+	}
+	third := slow()
+	third.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if err := first(third); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a third answer is made: %v", err)
+	}
+	if a := b.post(id, "/step", `{"text":"on"}`); a.status != 200 {
+		t.Error(a)
+	}
+	one.Close()
+	third.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if err := first(third); err != nil {
+		t.Error(err)
 	}
 }

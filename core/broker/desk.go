@@ -25,11 +25,16 @@ const (
 // more wait.
 const maxPosts = 16
 
+// maxSteps is how many answers of GET /task are made and sent at once; more wait. Each
+// holds all steps, up to 20 MB of them, for as long as its reader takes.
+const maxSteps = 2
+
 // desk answers the requests of one task.
 type desk struct {
 	*Broker
 	id    string
 	posts chan struct{}
+	steps chan struct{}
 }
 
 // reply is what a handler answers, as JSON.
@@ -57,7 +62,16 @@ func (d *desk) routes() http.Handler {
 			d.answer(w, v, err)
 		})
 	}
-	get("/task", d.task)
+	mux.HandleFunc("GET /task", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case d.steps <- struct{}{}:
+			defer func() { <-d.steps }()
+		case <-r.Context().Done():
+			return
+		}
+		v, err := d.task(r.Context())
+		d.answer(w, v, err)
+	})
 	get("/tools", d.tools)
 	post("/step", maxSmall, d.step)
 	post("/call", maxBody, d.call)

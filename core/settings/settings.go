@@ -27,8 +27,10 @@ type Settings struct {
 	path string
 	disk durable.FS
 
-	mu     sync.Mutex
-	values Values // guarded by mu
+	change sync.Mutex // one Change at a time, over its sync; taken before mu
+
+	mu     sync.Mutex // never held over a sync: every task asks for the values
+	values Values     // guarded by mu; written with change held too
 }
 
 type file struct {
@@ -76,8 +78,8 @@ func (s *Settings) Values() Values {
 // Change sets all that are named, or none when one of them is refused (an
 // *Invalid). It returns the names of those that changed once they are on disk.
 func (s *Settings) Change(to map[string]json.RawMessage) ([]string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.change.Lock()
+	defer s.change.Unlock()
 	next := s.values
 	for _, n := range slices.Sorted(maps.Keys(to)) {
 		if err := apply(&next, n, to[n]); err != nil {
@@ -105,6 +107,8 @@ func (s *Settings) Change(to map[string]json.RawMessage) ([]string, error) {
 	if err := durable.Replace(s.disk, s.path, append(b, '\n'), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the settings: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.values = next
 	return changed, nil
 }

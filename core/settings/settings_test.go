@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -178,5 +179,32 @@ func TestPowerCut(t *testing.T) {
 		if err == nil {
 			return
 		}
+	}
+}
+
+// A slow disk under a change holds up nobody who asks for the values: tasks do, with
+// the lock of all tasks in hand.
+func TestChangeHoldsUpNoReader(t *testing.T) {
+	dir := t.TempDir()
+	disk := powercut.New(dir)
+	s, err := Open(disk, filepath.Join(dir, "settings.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Fail(func(powercut.Op) error {
+		read := make(chan Values, 1)
+		go func() { read <- s.Values() }()
+		select {
+		case <-read:
+		case <-time.After(5 * time.Second):
+			t.Error("the values can't be read while a change is written")
+		}
+		return nil
+	})
+	if _, err := s.Change(map[string]json.RawMessage{"keepDays": json.RawMessage("7")}); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Values().KeepDays; n != 7 {
+		t.Errorf("keepDays is %d", n)
 	}
 }

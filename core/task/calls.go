@@ -1,9 +1,9 @@
 package task
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +26,8 @@ type Call struct {
 	Cost    budget.Cents // what this call may spend
 	Payee   string       // for the approval
 	Purpose string
+
+	sum sum // of Input, taken before the lock
 }
 
 // Flight is a call that is not over: it waits for an OK, or its tool runs.
@@ -72,10 +74,18 @@ type Turn struct {
 // NotApproved is what a call gets whose spending was not approved.
 const NotApproved = "not approved"
 
+// sum stands for an input whatever the order and space in it. Reading 10 MB of JSON for
+// it takes a good part of a second, so it is taken once for a call, and never of a new
+// one under the lock.
+type sum [sha256.Size]byte
+
+func sumOf(input json.RawMessage) sum { return sha256.Sum256(canonical(input)) }
+
 // Begin enters a call. The same key, or the same tool and input while an earlier call
 // is not over, is the same call: it is asked, run and charged once. Of result, and
 // flight one is set; mine says that the caller has to fly it.
 func (t *Tasks) Begin(ctx context.Context, id string, c Call) (result *CallResult, fl *Flight, mine bool, err error) {
+	c.sum = sumOf(c.Input)
 	err = t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		e, err := f.entry(id)
 		if err != nil {
@@ -135,6 +145,7 @@ func (t *Tasks) recall(ctx context.Context, seq int64) (*CallResult, error) {
 
 // Known looks whether a call is over or on its way, without entering it.
 func (t *Tasks) Known(ctx context.Context, id string, c Call) (known bool, err error) {
+	c.sum = sumOf(c.Input)
 	err = t.read(ctx, func(f *fold) error {
 		e, err := f.entry(id)
 		if err != nil || !e.State.Live() {
@@ -157,23 +168,23 @@ func (t *Tasks) same(e *entry, c Call) (key string, evs []actionlog.Event, err e
 	if with, ok := e.Alias[key]; ok {
 		key = with
 	}
-	known := func(key string) (tool string, input json.RawMessage, open, ok bool) {
+	known := func(key string) (same, open, ok bool) {
 		if fl := t.flights[e.ID][key]; fl != nil {
-			return fl.Call.Tool, fl.Call.Input, true, true
+			return fl.Call.Tool == c.Tool && fl.Call.sum == c.sum, true, true
 		}
 		if k := e.Calls[key]; k != nil {
-			return k.Tool, k.Input, k.Result == nil && !t.fold.denied(e, key), true
+			return k.Tool == c.Tool && k.sum() == c.sum, k.Result == nil && !t.fold.denied(e, key), true
 		}
-		return "", nil, false, false
+		return false, false, false
 	}
-	if tool, input, _, ok := known(key); ok {
-		if tool != c.Tool || !sameInput(input, c.Input) {
+	if same, _, ok := known(key); ok {
+		if !same {
 			return "", nil, &Invalid{"key", shown(c.Key) + " was used for another tool or input before; one key stands for one call for ever"}
 		}
 		return key, nil, nil
 	}
 	for _, other := range t.openKeys(e) {
-		if tool, input, open, _ := known(other); open && tool == c.Tool && sameInput(input, c.Input) {
+		if same, open, _ := known(other); open && same {
 			ev, err := note(noteMerged, map[string]any{"key": c.Key, "with": other}, e.ID)
 			return other, []actionlog.Event{ev}, err
 		}
@@ -204,11 +215,6 @@ func (f *fold) denied(e *entry, key string) bool {
 }
 
 func budgetID(task, key string) string { return task + ".budget." + key }
-
-// sameInput compares two inputs whatever the order and space in them.
-func sameInput(a, b json.RawMessage) bool {
-	return bytes.Equal(a, b) || bytes.Equal(canonical(a), canonical(b))
-}
 
 // Next decides what a call does next, under one lock with all other spending: it runs
 // when its cost fits or was approved, and else asks.

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -60,6 +61,16 @@ type call struct {
 	Started  bool         // tool.call is logged
 	Reserved budget.Cents // by it, until its result
 	Result   *CallResult
+
+	summed *sum // of Input, once somebody asked
+}
+
+func (c *call) sum() sum {
+	if c.summed == nil {
+		s := sumOf(c.Input)
+		c.summed = &s
+	}
+	return *c.summed
 }
 
 // CallResult is how a call ended.
@@ -235,6 +246,9 @@ func AppOf(tool string) string {
 func (f *fold) called(e *entry, ev *actionlog.Event) {
 	f.release(e, e.Calls[ev.Key])
 	c := &call{Tool: ev.Tool, Input: ev.Input, Started: true, Reserved: extraCents(ev, "reserved")}
+	if was := e.Calls[ev.Key]; was != nil && bytes.Equal(was.Input, c.Input) {
+		c.summed = was.summed
+	}
 	e.Calls[ev.Key] = c
 	e.Reserved = e.Reserved.Add(c.Reserved)
 	app := AppOf(c.Tool)

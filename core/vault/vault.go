@@ -53,8 +53,10 @@ type Vault struct {
 	path string
 	disk durable.FS
 
-	mu    sync.RWMutex
-	keys  map[string]entry // guarded by mu
+	change sync.Mutex // one Set or Delete at a time, over its sync; taken before mu
+
+	mu    sync.RWMutex     // never held over a sync: every result of a tool is read through it
+	keys  map[string]entry // guarded by mu; written with change held too
 	finds *leak.Set        // guarded by mu; the values of all keys
 }
 
@@ -219,8 +221,8 @@ func (v *Vault) Set(name, value string) error {
 	case !printable(value):
 		return &Invalid{name, "the value has a line break, another control character or invalid UTF-8"}
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	v.change.Lock()
+	defer v.change.Unlock()
 	next := maps.Clone(v.keys)
 	next[name] = entry{value, time.Now().UTC().Format(timeForm)}
 	return v.replace(next)
@@ -231,8 +233,8 @@ func (v *Vault) Delete(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	v.change.Lock()
+	defer v.change.Unlock()
 	if _, ok := v.keys[name]; !ok {
 		return ErrMissing
 	}
@@ -249,7 +251,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// replace writes the keys and takes them over; v.mu is held. The times come
+// replace writes the keys and takes them over; v.change is held. The times come
 // second: a cut between the two leaves an older time, never a wrong value.
 func (v *Vault) replace(next map[string]entry) error {
 	var b bytes.Buffer
@@ -264,7 +266,10 @@ func (v *Vault) replace(next map[string]entry) error {
 	if err := durable.Replace(v.disk, v.path, b.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("writing the vault: %w", err)
 	}
-	v.keys, v.finds = next, search(next)
+	finds := search(next)
+	v.mu.Lock()
+	v.keys, v.finds = next, finds
+	v.mu.Unlock()
 	t, err := json.Marshal(when)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gurtos/core/durable"
 	"gurtos/core/durable/powercut"
@@ -253,5 +254,31 @@ func TestPowerCut(t *testing.T) {
 		if steps == 2 {
 			return
 		}
+	}
+}
+
+// A slow disk under a change holds up nobody whose result is read for secrets.
+func TestChangeHoldsUpNoReader(t *testing.T) {
+	path := file(t, "OLD_KEY=old-value-1\n", 0o600)
+	disk := powercut.New(filepath.Dir(path))
+	v, err := Open(disk, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Fail(func(powercut.Op) error {
+		read := make(chan string, 1)
+		go func() { read <- v.Redact("old-value-1") }()
+		select {
+		case got := <-read:
+			if got != "[OLD_KEY]" {
+				t.Errorf("%q", got)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("nothing is read for secrets while a change is written")
+		}
+		return nil
+	})
+	if err := v.Set("NEW_KEY", "new-value-1"); err != nil {
+		t.Fatal(err)
 	}
 }

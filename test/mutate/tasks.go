@@ -57,8 +57,8 @@ var tasks = []Guard{
 	{"money: no cost below 0", "core/broker/money.go", `	if err != nil || c.Sign() < 0 {`, `	if err != nil {`, "./core/broker", "TestBrokerRefusals"},
 	{"calls: a denied one never runs", "core/task/calls.go", `	case asked && a.State == approval.Denied:`, `	case asked && a.State == approval.Denied && t.full:`, "./core/broker", "TestDeniedCallNeverRuns"},
 	{"calls: only a task's own tools", "core/task/calls.go", `		if !slices.Contains(e.Tools, c.Tool) {`, `		if c.Tool == "" {`, "./core/broker", "TestBrokerRefusals|TestTwentyMegabytes"},
-	{"calls: a key stands for one call", "core/task/calls.go", `		if tool != c.Tool || !sameInput(input, c.Input) {`, `		if tool != c.Tool && sameInput(input, c.Input) {`, "./core/broker", "TestKeyForAnotherCallIsRefused"},
-	{"calls: the same call is shared", "core/task/calls.go", `open && tool == c.Tool && sameInput(input, c.Input) {`, `open && t.full && tool == c.Tool && sameInput(input, c.Input) {`, "./core/broker", "TestSameCallIsShared"},
+	{"calls: a key stands for one call", "core/task/calls.go", `		if !same {`, `		if same && t.full {`, "./core/broker", "TestKeyForAnotherCallIsRefused"},
+	{"calls: the same call is shared", "core/task/calls.go", `open && same {`, `open && same && t.full {`, "./core/broker", "TestSameCallIsShared"},
 	{"calls: a result is the key's for ever", "core/task/calls.go", `			if result = known.Result; result != nil {`, `			if result = known.Result; result != nil && t.full {`, "./core/broker", "TestCallRunsOnceForAKey"},
 	{"calls: paused starts none", "core/task/calls.go", `	case t.halted():
 		return Turn{Halted: true}, nil, nil
