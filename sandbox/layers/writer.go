@@ -168,15 +168,20 @@ func (w *Writer) Delete(name string) error {
 
 // Tar unpacks an archive below a folder. Files, folders, symlinks and hard links
 // within the archive are taken; devices, pipes and anything that would leave the
-// folder are refused, with the name.
+// folder are refused, with the name. One that stops before its end mark was cut
+// off on the way and is io.ErrUnexpectedEOF.
 func (w *Writer) Tar(under string, r io.Reader) error {
 	u, err := checkPath(under)
 	if err != nil {
 		return err
 	}
-	t := tar.NewReader(r)
+	in := &marked{r: r}
+	t := tar.NewReader(in)
 	for {
 		h, err := t.Next()
+		if err == io.EOF && in.ran {
+			err = io.ErrUnexpectedEOF
+		}
 		if err == io.EOF {
 			return nil
 		}
@@ -201,6 +206,9 @@ func (w *Writer) Tar(under string, r io.Reader) error {
 			if old, err = checkPath(h.Linkname); err == nil {
 				err = w.Link(path.Join(u, old), p)
 			}
+			if errors.Is(err, fs.ErrNotExist) {
+				err = &PathError{h.Name, fmt.Sprintf("is a hard link to %q, which is not there", h.Linkname)}
+			}
 		case tar.TypeXGlobalHeader:
 		default:
 			err = &PathError{h.Name, "is neither file, folder nor link"}
@@ -209,6 +217,22 @@ func (w *Writer) Tar(under string, r io.Reader) error {
 			return err
 		}
 	}
+}
+
+// marked tells an archive's end mark from the end of what arrived: the tar
+// reader asks for nothing behind the mark, and calls both io.EOF.
+type marked struct {
+	r   io.Reader
+	ran bool
+}
+
+func (m *marked) Read(b []byte) (int, error) {
+	n, err := m.r.Read(b)
+	if n > 0 && err == io.EOF {
+		return n, nil // only who asks on comes to the end
+	}
+	m.ran = m.ran || err == io.EOF
+	return n, err
 }
 
 // put makes the folders above name, clears the place and has write fill it.
