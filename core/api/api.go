@@ -88,7 +88,7 @@ const (
 	grace      = 30 * time.Second
 	slowest    = 16 << 10
 	maxHeader  = 64 << 10
-	drain      = 16 << 20 // bytes of a body that is too large
+	drain      = 64 << 20 // bytes of a body that is too large
 	maxConns   = 1024     // on each uplink listener
 	endTime    = 5 * time.Second
 )
@@ -256,7 +256,7 @@ func (c *call) limit() error {
 	if c.r.ContentLength > most {
 		// A browser reads an answer only after it could send for a while.
 		if c.r.Header.Get("Expect") == "" {
-			io.CopyN(io.Discard, c.r.Body, min(most, drain)+1<<20)
+			io.CopyN(io.Discard, c.r.Body, drain)
 		}
 		c.w.Header().Set("Connection", "close")
 		return &Error{Status: http.StatusRequestEntityTooLarge, Sentence: "the body is larger than " + size(most)}

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,4 +233,20 @@ func sample(t testing.TB, name string, typ reflect.Type) reflect.Value {
 		return reflect.ValueOf("done")
 	}
 	return reflect.ValueOf("text")
+}
+
+// The fields of an app are those that the specification lists, before there is one.
+func TestAppHasTheSpecifiedFields(t *testing.T) {
+	b, err := json.Marshal(App{Error: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have map[string]any
+	if err := json.Unmarshal(b, &have); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"apps", "description", "error", "hosts", "name", "on", "openRoutes", "restartNeeded", "secrets", "test", "title", "tools"}
+	if got := slices.Sorted(maps.Keys(have)); !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
 }

@@ -19,8 +19,17 @@ type App struct {
 	RestartNeeded bool     `json:"restartNeeded" doc:"Whether a part of it runs on until boxd starts anew."`
 	Test          bool     `json:"test" doc:"Whether it works with test money or test data."`
 	Tools         []string `json:"tools" doc:"The tools that it brings."`
+	Secrets       []Secret `json:"secrets" doc:"The vault's keys that it may read."`
+	Apps          []string `json:"apps" doc:"The apps that it uses."`
 	Hosts         []string `json:"hosts" doc:"The hosts that it declares."`
 	OpenRoutes    []string `json:"openRoutes" doc:"Its routes that need no token."`
+}
+
+// Secret is a key of the vault that an app declares.
+type Secret struct {
+	Name     string `json:"name" doc:"The key's name."`
+	Set      bool   `json:"set" doc:"Whether the vault has it."`
+	Optional bool   `json:"optional" doc:"Whether the app works without it."`
 }
 
 // Switch turns an app on or off.
