@@ -16,7 +16,7 @@ import (
 // Parts of /proc that speak of the machine. A masked file shows as /dev/null, a
 // masked folder as an empty one; nothing can be written in the read-only ones.
 var (
-	masked   = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/config.gz", "/proc/kallsyms", "/proc/modules", "/proc/iomem", "/proc/ioports"}
+	masked   = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/config.gz", "/proc/kallsyms", "/proc/modules", "/proc/pressure", "/proc/iomem", "/proc/ioports"}
 	readonly = []string{"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/tty"}
 )
 

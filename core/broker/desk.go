@@ -16,6 +16,7 @@ import (
 
 // Limits of what a task sends, in bytes.
 const (
+	drain      = 64 << 20 // bytes of a body that is too large, read and thrown away
 	maxBody    = 10 << 20 // of any request
 	maxSmall   = 64 << 10 // of a POST other than /call
 	maxWritten = 20 << 20 // of all POST bodies of a task since the box started
@@ -102,12 +103,15 @@ func (d *desk) body(w http.ResponseWriter, r *http.Request, most int64) ([]byte,
 		return nil, r.Context().Err()
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	var long *http.MaxBytesError
+	if errors.As(err, &long) {
+		io.CopyN(io.Discard, r.Body, drain) // a client reads the answer only once it could send
+	}
 	// The server's limit is for the request. Left in place it would end the wait for an
 	// answer, since the server goes on reading to see whether the client is there.
 	if derr := http.NewResponseController(w).SetReadDeadline(time.Time{}); derr != nil && err == nil {
 		err = derr
 	}
-	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long) && most == maxSmall:
 		return nil, &refusal{http.StatusRequestEntityTooLarge, "a step, question or cost is at most 64 KB"}
