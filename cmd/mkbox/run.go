@@ -26,6 +26,12 @@ func doRun(ctx context.Context, m *maker, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("run takes flags alone, not %q; --help lists them", flags.Arg(0))
+	}
+	if o.Port < 1 || o.Port > 65535 || o.CPUs < 1 || o.MemoryMB < 512 {
+		return fmt.Errorf("--port is from 1 to 65535, --cpus at least 1 and --memory at least 512")
+	}
 	if err := m.ready(ctx, *debug, deps.Build, deps.Image, deps.Boot); err != nil {
 		return err
 	}

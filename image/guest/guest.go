@@ -90,8 +90,11 @@ func Run(ctx context.Context, img build.Image, o Options) error {
 		select {
 		case <-ctx.Done():
 		case <-vm.Ended():
+			if err := vm.Wait(context.Background()); err != nil {
+				return fmt.Errorf("QEMU ended and not by the box's doing (%w). Its data is in %s as a power cut leaves it: start it again", err, o.Dir)
+			}
 			fmt.Fprintln(o.Tell, "The box has powered off.")
-			return vm.Wait(context.Background())
+			return nil
 		}
 	}
 	if ctx.Err() == nil || qemu.Gone(err) {
