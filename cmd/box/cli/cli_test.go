@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -121,6 +123,30 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
+func TestWrongEnvironment(t *testing.T) {
+	t.Run("a token of two lines", func(t *testing.T) {
+		t.Setenv("BOX_URL", "http://127.0.0.1:1")
+		t.Setenv("BOX_TOKEN", "da\nb")
+		if _, errs, code := call(t, "status"); code != 2 || !strings.Contains(errs, "BOX_TOKEN holds") {
+			t.Errorf("%d %q", code, errs)
+		}
+	})
+	t.Run("https", func(t *testing.T) {
+		plain := httptest.NewServer(http.NotFoundHandler())
+		defer plain.Close()
+		t.Setenv("BOX_URL", strings.Replace(plain.URL, "http:", "https:", 1))
+		if _, errs, code := call(t, "status"); code != 1 || !strings.Contains(errs, "set BOX_URL to "+plain.URL) {
+			t.Errorf("%d %q", code, errs)
+		}
+	})
+	t.Run("a BOX_HOME without a log", func(t *testing.T) {
+		t.Setenv("BOX_HOME", t.TempDir())
+		if _, errs, code := call(t, "log", "verify"); code != 1 || !strings.Contains(errs, "there is no action log in") {
+			t.Errorf("%d %q", code, errs)
+		}
+	})
+}
+
 func TestFlagsStandAnywhere(t *testing.T) {
 	s := &session{cmd: &Command{Name: "x"}, set: flag.NewFlagSet("x", flag.ContinueOnError)}
 	s.set.Bool("f", false, "")
@@ -134,7 +160,7 @@ func TestFlagsStandAnywhere(t *testing.T) {
 }
 
 func TestTextOfTasksSteersNoTerminal(t *testing.T) {
-	if got := visible("a\x1b[2Jb\x07\u009bc\nd"); strings.ContainsAny(got, "\x1b\x07\u009b\n") {
+	if got := visible("a\x1b[2Jb\x07\u009bc\nd\u202ee\u2066"); strings.ContainsAny(got, "\x1b\x07\u009b\n\u202e\u2066") {
 		t.Errorf("%q", got)
 	}
 }

@@ -33,6 +33,9 @@ func newClient(env Env) (*client, error) {
 		return nil, err
 	}
 	c := &client{home: conf.Home, token: env.Get("BOX_TOKEN")}
+	if strings.ContainsFunc(c.token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return nil, &usageError{"BOX_TOKEN holds a blank, a line break or another sign that no token has: set it to what pairing gave, and nothing else"}
+	}
 	if addr := env.Get("BOX_URL"); addr != "" {
 		u, err := url.Parse(addr)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -101,7 +104,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	}
 	if res.StatusCode == http.StatusUnauthorized {
 		if c.token == "" {
-			said.Error = "the box wants a token: set BOX_TOKEN to the one that pairing gave. " + said.Error
+			said.Error = "the box wants a token: set BOX_TOKEN to the one that pairing gave, or pair with the code that `box pair` shows on the box"
 		} else {
 			said.Error = "BOX_TOKEN was refused: " + said.Error
 		}
@@ -133,6 +136,9 @@ func (c *client) unreached(err error) error {
 		return fmt.Errorf("nothing answers at %s. Is that the box's address, and does the box run?", c.base)
 	case errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH), errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Errorf("%s can't be reached from here. Is the box on, and on the same network?", c.base)
+	}
+	if strings.HasPrefix(c.base, "https:") && strings.Contains(err.Error(), "HTTP response to HTTPS client") {
+		return fmt.Errorf("%s answers without encryption: set BOX_URL to http%s", c.base, strings.TrimPrefix(c.base, "https"))
 	}
 	return fmt.Errorf("asking %s: %w", c.base, err)
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -257,6 +258,9 @@ func note(ev actionlog.Event) string {
 
 func logVerify(s *session) error {
 	report, err := actionlog.Verify(s.box.home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no action log in %s: set BOX_HOME to the folder of the box whose log it is, and run this on the box", s.box.home)
+	}
 	if err != nil {
 		return err
 	}
