@@ -31,6 +31,9 @@ type Refused struct {
 }
 
 func (e *Refused) Error() string {
+	if e.From == e.To {
+		return fmt.Sprintf("%s is %s already", e.ID, e.From)
+	}
 	return fmt.Sprintf("%s is %s and can't become %s", e.ID, e.From, e.To)
 }
 

@@ -36,4 +36,8 @@ func TestRefusedNamesBothStates(t *testing.T) {
 	if got := err.Error(); got != "t1 is undone and can't become running" {
 		t.Error(got)
 	}
+	err = &Refused{"t1", Undone, Undone}
+	if got := err.Error(); got != "t1 is undone already" {
+		t.Error(got)
+	}
 }
