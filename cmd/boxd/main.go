@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -54,10 +55,16 @@ func run() error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	b, err := box.Open(ctx, box.Options{Config: conf, Log: log})
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // ended before it had begun
+	}
 	if err != nil {
 		return err
 	}
 	err = b.Serve(ctx, func() { fmt.Printf("ready http://127.0.0.1:%d\n", conf.Port) })
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // ended before it was ready
+	}
 	seq, hash := b.Head()
 	fmt.Printf("stopped at line %d of the action log, %s\n", seq, hash)
 	return err
