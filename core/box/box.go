@@ -77,7 +77,11 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if _, err := os.Stat(c.TasksRoot); err != nil {
 		return nil, fmt.Errorf("there is no file system for tasks at %s: run `make build`, or name one in BOX_TASKS_ROOT (%w)", c.TasksRoot, err)
 	}
-	if b.events, err = actionlog.Open(c.Home, actionlog.Options{}); err != nil {
+	b.events, err = actionlog.Open(c.Home, actionlog.Options{})
+	if errors.Is(err, durable.ErrLocked) {
+		return nil, fmt.Errorf("another boxd runs with BOX_HOME %s: stop it first, or name another folder in BOX_HOME", c.Home)
+	}
+	if err != nil {
 		return nil, err
 	}
 	f, err := openFiles(c, keys)

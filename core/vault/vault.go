@@ -128,6 +128,9 @@ func guard(path string) (fs.FileInfo, error) {
 	if err := unix.Stat(folder, &dir); err != nil {
 		return nil, fmt.Errorf("the vault's folder %s can't be read: %w", folder, err)
 	}
+	if dir.Mode&unix.S_ISVTX != 0 && dir.Mode&0o022 != 0 {
+		return nil, fmt.Errorf("the vault's folder %s is everybody's, so others than root may put another vault there. Move the vault to a folder of root's own", folder)
+	}
 	if dir.Uid != 0 || dir.Mode&0o022 != 0 {
 		return nil, fmt.Errorf("the vault's folder %s belongs to user %d with mode %04o, so others than root may put another vault there. Run: chown root:root %s && chmod go-w %s", folder, dir.Uid, dir.Mode&0o7777, folder, folder)
 	}

@@ -90,10 +90,16 @@ func TestFilesThatAreRefused(t *testing.T) {
 		t.Errorf("link: %v", err)
 	}
 	open3 := file(t, "A=12345678\n", 0o600)
-	if err := os.Chmod(filepath.Dir(open3), 0o1777); err != nil {
+	if err := os.Chmod(filepath.Dir(open3), os.ModeSticky|0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(durable.Disk, open3); err == nil || !strings.Contains(err.Error(), "folder") {
+	if _, err := Open(durable.Disk, open3); err == nil || !strings.Contains(err.Error(), "Move the vault") || strings.Contains(err.Error(), "chmod") {
+		t.Errorf("folder: %v", err)
+	}
+	if err := os.Chmod(filepath.Dir(open3), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(durable.Disk, open3); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
 		t.Errorf("folder: %v", err)
 	}
 	if _, err := Open(durable.Disk, filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "install -m 600") {
