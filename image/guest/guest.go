@@ -162,7 +162,25 @@ func (o Options) dataDisk() (string, error) {
 	if st.Size() >= layout.MinData {
 		return name, nil
 	}
+	if err := o.room(); err != nil {
+		return "", err
+	}
 	return name, f.Truncate(dataSize) // grows only: a disk that was cut short while it was made
+}
+
+// newRoom is what a new data disk takes at once, and some for the first tasks.
+const newRoom = 512 << 20
+
+// room refuses a new disk that its file system would not fit: the box would only say that writing fails.
+func (o Options) room() error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(o.Dir, &st); err != nil {
+		return err
+	}
+	if free := st.Bavail * uint64(st.Bsize); free < newRoom {
+		return fmt.Errorf("a new data disk needs %d MB of free disk in %s, which has %d MB: free some", newRoom>>20, o.Dir, free>>20)
+	}
+	return nil
 }
 
 // box is the running box, as its owner sees it.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"gurtos/image/build"
 	"gurtos/image/layout"
 )
@@ -97,5 +99,16 @@ func TestWhatTheConsoleTells(t *testing.T) {
 	m := pairLink.FindStringSubmatch(text)
 	if m == nil || digits.FindString(m[1]) != "57279722" {
 		t.Errorf("pairing link: %q", m)
+	}
+}
+
+func TestDataDiskWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip("needs root: ", err)
+	}
+	defer unix.Unmount(dir, 0)
+	if _, err := (Options{Dir: dir}).dataDisk(); err == nil || !strings.Contains(err.Error(), "needs 512 MB of free disk in "+dir) {
+		t.Error(err)
 	}
 }
