@@ -96,7 +96,7 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			{kind: wrong, path: "/api/tasks", body: "title=T", status: 400, says: "not a JSON object"},
 			{kind: missing, path: "/api/tasks", body: `{"prompt":"x","worker":"fake"}`, status: 400, says: "title: "},
 			{kind: missing, path: "/api/tasks", status: 400, says: "empty"},
-			{kind: large, path: "/api/tasks", body: `{"title":"` + strings.Repeat("x", taskBody) + `"}`, status: 413, says: "larger than 2 MB"},
+			{kind: large, path: "/api/tasks", body: `{"title":"` + strings.Repeat("x", 12<<20) + `"}`, status: 413, says: "larger than 2 MB"},
 		},
 		"GET /api/tasks/{id}": {
 			{kind: right, path: "/api/tasks/" + run.ID, status: 200, says: run.ID},
