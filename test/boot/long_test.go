@@ -96,14 +96,14 @@ func TestForeignDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			foreign := make(t)
-			hash := foreign.Sum()
+			hash, before := foreign.Sum(), foreign.Count()
 			b := box.Boot(t, box.Setup{NoData: true, More: []*nbd.Disk{foreign}})
 			b.Wait(`reason\s+.*vdb.*`)
 			b.PowerButton()
 			if foreign.Sum() != hash {
 				t.Error("the box wrote to a disk that isn't its own")
 			}
-			if c := foreign.Count(); c.Writes+c.Trims > 0 {
+			if c := foreign.Count(); c.Writes+c.Trims > before.Writes+before.Trims { // the test's own write is none of the box's
 				t.Errorf("the disk that isn't the box's was sent %+v", c)
 			}
 		})
