@@ -62,7 +62,7 @@ func (b *Build) Programs(ctx context.Context) (err error) {
 func (b *Build) goBuild(ctx context.Context, log io.Writer, p program, bin string) error {
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(bin, p.name)}
 	env := "CGO_ENABLED=0"
-	ld := "-s -w -buildid="
+	ld := "-s -w -buildid= -X gurtos/core/config.Version=" + strings.TrimSuffix(b.Release.Version, ".debug")
 	if p.cgo {
 		args = append(args, "-tags", "netgo,osusergo")
 		ld += " -linkmode=external -extldflags=-static"
