@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import type { CoreKit } from './kit/kit.ts';
 
 export default async (d: CoreKit) => {
+  const health = await d.api<{ ok: boolean; version: string }>('GET', '/api/health');
+  d.check(health.ok && /^\d+\.\d+\.\d+/.test(health.version), 'the box says which version it is');
   const before = await d.api('GET', '/api/settings');
   d.check(before.defaultBudgetCents === 100 && before.approvalThresholdCents === 500 && before.networkDefault === 'none', 'a new box has the defaults');
   await d.api('PUT', '/api/settings', { defaultBudgetCents: 250, networkDefault: 'allowlist', defaultHosts: ['Example.COM.', 'example.org:443'] });
