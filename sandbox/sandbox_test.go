@@ -272,6 +272,9 @@ func TestStop(t *testing.T) {
 	t.Run("all that it started", func(t *testing.T) {
 		sb, s := started(t, h, "setsid sh -c 'touch on; sleep 1000' & setsid sleep 1000 & wait")
 		uid := sb.UID()
+		if processesOf(t, uid) == 0 {
+			t.Fatal("none is seen while it runs")
+		}
 		sb.Kill()
 		sb.Wait()
 		if n := processesOf(t, uid); n != 0 {
@@ -280,17 +283,19 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// processesOf counts the machine's processes of a user.
+// processesOf counts the processes of a user in this test's control groups: a boxd
+// elsewhere on the machine has sandboxes with the same user ids.
 func processesOf(t *testing.T, uid int) int {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	n, ours := 0, fmt.Sprintf("/gurtos-test/%d-", os.Getpid())
 	for _, d := range dirs {
 		var st unix.Stat_t
-		if unix.Stat(d, &st) == nil && int(st.Uid) == uid {
+		groups, err := os.ReadFile(d + "/cgroup")
+		if err == nil && strings.Contains(string(groups), ours) && unix.Stat(d, &st) == nil && int(st.Uid) == uid {
 			n++
 		}
 	}
