@@ -192,7 +192,7 @@ type box struct {
 
 var (
 	serialStep = regexp.MustCompile(`(?m)^(?:\[[^\]]*\] )?(phase|firstboot:|init:|status:) ?([^\r\n]*)`)
-	pairLink   = regexp.MustCompile(`(?m)pair\s+(https?://\S+)`)
+	pairLink   = regexp.MustCompile(`pair\s+https?://\S+?#pair=([0-9]{8})`) // the whole code: a line comes in parts
 )
 
 // answers waits until the API answers.
@@ -248,7 +248,7 @@ func (b *box) pair(ctx context.Context) (link string, err error) {
 	if err != nil {
 		return "", errors.New("the box shows no pairing code")
 	}
-	code := digits.FindString(m[1])
+	code := m[1]
 	var paired struct{ Token string }
 	if err := b.call(ctx, "POST", "/api/pair", map[string]string{"code": code, "name": "make run"}, &paired); err != nil {
 		return "", err
@@ -258,8 +258,6 @@ func (b *box) pair(ctx context.Context) (link string, err error) {
 	}
 	return b.code(ctx)
 }
-
-var digits = regexp.MustCompile(`[0-9]{8}`)
 
 // code asks for a pairing code, and makes a link of it that works on this machine.
 func (b *box) code(ctx context.Context) (string, error) {
