@@ -164,7 +164,7 @@ func killed(t *testing.T, home string, n int, done *told) {
 		wg.Go(func() { work(ctx, filepath.Join(home, "tasks", id, "broker.sock"), id, n, done, answered) })
 	}
 	// In the middle: after some answers, and a moment that differs each time.
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for range 4 + rand.IntN(30) {
 		select {
 		case <-answered:

@@ -45,25 +45,46 @@ func TestKilled(t *testing.T) {
 	boxd := home.Start()
 	post(t, home, "PUT", "/api/settings", map[string]any{"maxRunning": workers}, nil)
 	var prompt strings.Builder
-	for n := range 60 + 5*kills {
+	for n := range 400 + 3*kills {
 		fmt.Fprintf(&prompt, "step %d\ncall shop.look {\"n\":%d}\n", n, n)
 	}
-	ids := map[string]bool{}
 	for range workers {
-		var made struct{ ID string }
-		post(t, home, "POST", "/api/tasks", map[string]any{"title": "Works", "worker": "fake", "prompt": prompt.String(), "tools": []string{"shop.look"}}, &made)
-		ids[made.ID] = true
+		post(t, home, "POST", "/api/tasks", map[string]any{"title": "Works", "worker": "fake", "prompt": prompt.String(), "tools": []string{"shop.look"}}, nil)
 	}
 
 	var seen [][]byte // lines as they were shown, from the first
 	for range kills {
-		seen = watch(t, home, seen, workers+luck.IntN(40))
+		more := workers + luck.IntN(40)
+		seen = watch(t, home, seen, func(line []byte) bool {
+			if works(line) {
+				more--
+			}
+			return more == 0
+		})
 		boxd.Kill()
 		boxd = home.Start()
 	}
-	seen = watch(t, home, seen, workers)
-	for id := range ids {
-		post(t, home, "POST", "/api/tasks/"+id+"/stop", nil, nil)
+	// On a quick machine a few tasks can fill what was watched so far. The last boxd is stopped once every task has told of a line and each kill has its call.
+	telling, calls := map[string]bool{}, 0
+	count := func(line []byte) bool {
+		ev, err := actionlog.Decode(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		switch ev.Type {
+		case actionlog.TypeTaskStep:
+			telling[ev.Task] = true
+		case actionlog.TypeToolResult:
+			calls++
+		}
+		return len(telling) == workers && calls >= kills
+	}
+	enough := false
+	for _, line := range seen {
+		enough = count(line)
+	}
+	if !enough {
+		seen = watch(t, home, seen, count)
 	}
 	boxd.Stop()
 
@@ -97,7 +118,7 @@ func TestKilled(t *testing.T) {
 				t.Errorf("line %d: %s", i+1, line)
 			}
 		case actionlog.TypeTaskState:
-			if ev.State == "failed" && ev.Error != "Stopped by box screen." {
+			if ev.State == "failed" {
 				t.Errorf("line %d: %s", i+1, line)
 			}
 		}
@@ -127,16 +148,18 @@ func TestKilled(t *testing.T) {
 	if again > kills*workers {
 		t.Errorf("%d calls ran again after %d kills", again, kills)
 	}
-	if len(told) != workers || len(results) < kills {
-		t.Errorf("too little was done to tell anything: steps of %d tasks, %d results", len(told), len(results))
-	}
 	what := fmt.Sprintf("kill -9 of boxd %d times while %d tasks step and call: %d lines, %d calls, %d of them run again under their key", kills, workers, len(seen), len(results), again)
 	t.Log(what)
 	t.Attr("reliability", what)
 }
 
-// watch follows the log behind what was seen, until there are n lines more of steps and results.
-func watch(t *testing.T, home *daemon.Home, seen [][]byte, n int) [][]byte {
+// works tells whether a line of the log is a step or a call's result.
+func works(line []byte) bool {
+	return bytes.Contains(line, []byte(`"type":"task.step"`)) || bytes.Contains(line, []byte(`"type":"tool.result"`))
+}
+
+// watch follows the log behind what was seen, up to the line that is the last.
+func watch(t *testing.T, home *daemon.Home, seen [][]byte, last func(line []byte) bool) [][]byte {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
@@ -149,8 +172,7 @@ func watch(t *testing.T, home *daemon.Home, seen [][]byte, n int) [][]byte {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	lines := bufio.NewReader(resp.Body)
-	for n > 0 {
+	for lines := bufio.NewReader(resp.Body); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			t.Fatalf("following the log behind line %d: %v", len(seen), errors.Join(err, ctx.Err()))
@@ -160,11 +182,10 @@ func watch(t *testing.T, home *daemon.Home, seen [][]byte, n int) [][]byte {
 			continue
 		}
 		seen = append(seen, data)
-		if bytes.Contains(data, []byte(`"type":"task.step"`)) || bytes.Contains(data, []byte(`"type":"tool.result"`)) {
-			n--
+		if last(data) {
+			return seen
 		}
 	}
-	return seen
 }
 
 // post sends a request from the box's own screen, which has to go well.
