@@ -21,7 +21,13 @@ import (
 // serveTCP answers each connection to a port of the web host with fn.
 func serveTCP(t testing.TB, i *internet, port int, fn func(c *net.TCPConn)) {
 	t.Helper()
-	ln, err := i.listenRaw(fmt.Sprintf("%s:%d", webAddr, port))
+	serveAt(t, i, webAddr, port, fn)
+}
+
+// serveAt is serveTCP at another address of the internet.
+func serveAt(t testing.TB, i *internet, addr string, port int, fn func(c *net.TCPConn)) {
+	t.Helper()
+	ln, err := i.listenRaw(fmt.Sprintf("%s:%d", addr, port))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,14 @@ const MaxConns = 256
 // Policy is what one namespace may reach and whom it tells.
 type Policy struct {
 	Hosts []string // rules as rules.Parse reads them
-	Names string   // file that keeps the synthetic addresses; "" keeps them in memory
+	// AnyPublic lets through any public host besides Hosts; one on a private network
+	// still needs its exact host:port there. It is an app's leave, never a task's.
+	AnyPublic bool
+	Names     string // file that keeps the synthetic addresses; "" keeps them in memory
+
+	// Reached is told, once each, of the host:port pairs that a connection was made to,
+	// up to maxStats of them. It must not block. It may be nil.
+	Reached func(hostport string)
 
 	// Blocked is told of a refused try, at most once a minute for each
 	// host:port; count is how many tries the call stands for.
@@ -171,7 +178,7 @@ func (ns *Namespace) Close() error { return ns.b.close() }
 
 // Attach gives the namespace its policy and starts to serve it.
 func (ns *Namespace) Attach(p Policy) (*Space, error) {
-	set, err := rules.ParseList(p.Hosts)
+	set, err := parse(p.Hosts, p.AnyPublic)
 	if err != nil {
 		return nil, err
 	}
@@ -279,10 +286,13 @@ func Env() []string {
 	}
 }
 
-// SetHosts changes the rules; open connections that they no longer allow close at
-// once.
-func (s *Space) SetHosts(hosts []string) error {
-	set, err := rules.ParseList(hosts)
+// SetHosts changes the rules to those of hosts alone; open connections that they no
+// longer allow close at once.
+func (s *Space) SetHosts(hosts []string) error { return s.SetRules(hosts, false) }
+
+// SetRules is SetHosts with a say on Policy.AnyPublic.
+func (s *Space) SetRules(hosts []string, anyPublic bool) error {
+	set, err := parse(hosts, anyPublic)
 	if err != nil {
 		return err
 	}
@@ -290,13 +300,18 @@ func (s *Space) SetHosts(hosts []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k := range s.conns {
-		if t, known := k.goal(); known {
-			if _, err := t.verdict(&set); err != nil {
-				k.close()
-			}
+		if !k.allowed(&set) {
+			k.close()
 		}
 	}
 	return nil
+}
+
+func parse(hosts []string, anyPublic bool) (rules.Set, error) {
+	if anyPublic {
+		return rules.ParseOpen(hosts)
+	}
+	return rules.ParseList(hosts)
 }
 
 // Stats lists the hosts reached, in no order.

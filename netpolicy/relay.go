@@ -65,20 +65,32 @@ type allowance struct {
 type conn struct {
 	down *net.TCPConn
 
-	mu     sync.Mutex
-	up     *net.TCPConn
-	target *target
-	closed bool
+	mu      sync.Mutex
+	up      *net.TCPConn
+	target  *target
+	private bool // it leads to a private network
+	closed  bool
 }
 
-// goal is where the connection goes, once that is known.
-func (k *conn) goal() (target, bool) {
+// allowed says whether the rules still let the connection be, as far as it is known
+// where it goes.
+func (k *conn) allowed(set *rules.Set) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.target == nil {
-		return target{}, false
+		return true
 	}
-	return *k.target, true
+	rule, err := k.target.verdict(set)
+	return err == nil && (!k.private || rule.Exact())
+}
+
+// leads notes the address that was dialled.
+func (k *conn) leads(up *net.TCPConn) {
+	if a, ok := up.RemoteAddr().(*net.TCPAddr); ok && rules.Classify(a.AddrPort().Addr()) == rules.Private {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.private = true
+	}
 }
 
 func (k *conn) aim(t target) {
@@ -156,10 +168,11 @@ func (s *Space) open(k *conn, t target) (*net.TCPConn, rules.Rule, error) {
 	if err != nil {
 		return nil, rule, err
 	}
+	k.leads(up)
 	// The rule may have gone before k had its aim.
-	if _, err := t.verdict(s.set.Load()); err != nil {
+	if !k.allowed(s.set.Load()) {
 		up.Close()
-		return nil, rule, err
+		return nil, rule, errNoRule
 	}
 	k.join(up)
 	return up, rule, nil
@@ -210,6 +223,9 @@ func (s *Space) account(t target, rule rules.Rule) (*stat, *allowance) {
 	if st == nil {
 		st = &stat{}
 		s.stats[at] = st
+		if s.p.Reached != nil && at != others {
+			s.p.Reached(at)
+		}
 	}
 	if al == nil {
 		al = &allowance{host: host}

@@ -91,13 +91,14 @@ func (s *Space) swapped(k *conn, t target, sw *Swap, in *peeker) {
 	}
 	st, al := s.account(t, rule)
 	st.conns.Add(1)
-	x := &swapper{s: s, t: t, sw: sw, exact: rule.Exact(), st: st, al: al}
+	x := &swapper{s: s, k: k, t: t, sw: sw, exact: rule.Exact(), st: st, al: al}
 	x.serve(k.down, in)
 }
 
 // swapper is one connection whose TLS is answered here.
 type swapper struct {
 	s     *Space
+	k     *conn
 	t     target
 	sw    *Swap
 	exact bool
@@ -168,6 +169,11 @@ func (x *swapper) dial(ctx context.Context) (net.Conn, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	x.k.leads(c)
+	if !x.k.allowed(x.s.set.Load()) {
+		c.Close()
+		return nil, errNoRule
 	}
 	return &counted{TCPConn: c, x: x}, nil
 }

@@ -21,9 +21,11 @@ type Rule struct {
 	wildcard bool       // name stands for all that is below it
 	addr     netip.Addr // unmapped, without zone
 	port     uint16     // 0 means any
+	public   bool       // any public host; nothing else is set
 }
 
-// String is the normalised spelling; Parse of it gives the same rule.
+// String is the normalised spelling; Parse of it gives the same rule. The leave for
+// any public host has no spelling.
 func (r Rule) String() string {
 	if r.addr.IsValid() {
 		return netip.AddrPortFrom(r.addr, r.port).String()
@@ -37,6 +39,8 @@ func (r Rule) String() string {
 // Host is the rule without its port.
 func (r Rule) Host() string {
 	switch {
+	case r.public:
+		return "any public host"
 	case r.addr.IsValid():
 		return r.addr.String()
 	case r.wildcard:

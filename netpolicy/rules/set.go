@@ -13,6 +13,16 @@ type Set struct {
 	wildcard map[string][]Rule // by the name below which it holds
 	addrs    map[netip.AddrPort]Rule
 	all      []Rule
+	public   bool // any public host besides
+}
+
+// ParseOpen reads the hosts that an app declares. Its set lets through any public host
+// besides; one on a private network only where a rule names its exact host:port, as
+// ever. The error is that of ParseList.
+func ParseOpen(hosts []string) (Set, error) {
+	s, err := ParseList(hosts)
+	s.public = err == nil
+	return s, err
 }
 
 // ParseList reads a task's hosts. The error names the rule that is wrong by its
@@ -47,22 +57,40 @@ func (s Set) Rules() []Rule { return s.all }
 // server asks.
 func (s Set) Name(name string) bool {
 	_, ok := s.find(name, func(Rule) bool { return true })
-	return ok
+	return ok || s.anyName(name)
 }
 
 // Match finds the rule that allows a port of a normalised name; one that names
-// the port wins over one that does not, and a name over a wildcard.
+// the port wins over one that does not, a name over a wildcard, and each of them
+// over the leave for any public host.
 func (s Set) Match(name string, port uint16) (Rule, bool) {
 	if r, ok := s.find(name, func(r Rule) bool { return r.port == port }); ok {
 		return r, true
 	}
-	return s.find(name, func(r Rule) bool { return r.port == 0 })
+	if r, ok := s.find(name, func(r Rule) bool { return r.port == 0 }); ok {
+		return r, true
+	}
+	if s.anyName(name) {
+		return Rule{public: true}, true
+	}
+	return Rule{}, false
 }
 
 // MatchAddr finds the rule that names exactly this address and port.
 func (s Set) MatchAddr(a netip.AddrPort) (Rule, bool) {
-	r, ok := s.addrs[netip.AddrPortFrom(Embedded(a.Addr()), a.Port())]
-	return r, ok
+	if r, ok := s.addrs[netip.AddrPortFrom(Embedded(a.Addr()), a.Port())]; ok {
+		return r, true
+	}
+	if s.public && a.Port() != 0 && Classify(a.Addr()) == Public {
+		return Rule{public: true}, true
+	}
+	return Rule{}, false
+}
+
+// anyName says whether a name may be one of a public host. Where it leads is for the
+// dialler to judge.
+func (s Set) anyName(name string) bool {
+	return s.public && name != "" && !isLocal(name) && !metadataNames[name] && !EndsInNumber(name)
 }
 
 func (s Set) find(name string, ok func(Rule) bool) (Rule, bool) {

@@ -1,0 +1,79 @@
+package mutate
+
+func init() { Guards = append(Guards, network...) }
+
+// network are the guards of a task's network: its fence, its rules, what is read of the bytes that pass, the key swap.
+var network = []Guard{
+	{"network: nothing but TCP, names and the loopback leaves a program", "netpolicy/fence.go", `drop := nftables.ChainPolicyDrop`, `drop := nftables.ChainPolicyAccept`, "./netpolicy", "TestNothingGetsOut/0_hosts/(UDP|QUIC|multicast|broadcast)"},
+	{"network: names over UDP end in the box", "netpolicy/fence.go", `	{"nat", "names over UDP", concat(l4(unix.IPPROTO_UDP), dport(53), redirect(namePort))},
+`, "", "./netpolicy", "TestNothingGetsOut/0_hosts/another_resolver"},
+	{"network: names over TCP end in the box", "netpolicy/fence.go", `	{"nat", "names over TCP", concat(l4(unix.IPPROTO_TCP), dport(53), redirect(namePort))},
+`, "", "./netpolicy", "TestNothingGetsOut/0_hosts/another_resolver"},
+	{"network: the loopback v4 is the program's own", "netpolicy/fence.go", `	{"nat", "loopback v4 is the sandbox's own", concat(to4([4]byte{127}, 8), accept())},
+`, "", "./netpolicy", "TestOwnLoopback"},
+	{"network: the loopback v6 is the program's own", "netpolicy/fence.go", `	{"nat", "loopback v6 is the sandbox's own", concat(to6loopback(), accept())},
+`, "", "./netpolicy", "TestOwnLoopback"},
+	{"network: all other TCP ends in the box", "netpolicy/fence.go", `	{"nat", "all other TCP to the relay", concat(l4(unix.IPPROTO_TCP), redirect(relayPort))},
+`, "", "./netpolicy", "TestReaches"},
+	{"network: answers come through", "netpolicy/fence.go", `	{"out", "answers", concat(established(), accept())},
+`, "", "./netpolicy", "TestReaches"},
+	{"network: the loopback v4 is open", "netpolicy/fence.go", `	{"out", "loopback v4", concat(to4([4]byte{127}, 8), accept())},
+`, "", "./netpolicy", "TestOwnLoopback"},
+	{"network: the loopback v6 is open", "netpolicy/fence.go", `	{"out", "loopback v6", concat(to6loopback(), accept())},
+`, "", "./netpolicy", "TestOwnLoopback"},
+	{"network: what was refused is told", "netpolicy/fence.go", `		&expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_SNAPLEN, Group: logGroup, Snaplen: 64},
+`, "", "./netpolicy", "TestNothingGetsOut/0_hosts/QUIC"},
+	{"network: a name without a rule is not answered", "netpolicy/dns.go", `if err != nil || !s.allowed(name) {`, `if err != nil {`, "./netpolicy", "TestNothingGetsOut/0_hosts/another_resolver"},
+	{"network: a target without a rule is not dialled", "netpolicy/relay.go", `	if !ok {
+		return r, errNoRule
+	}`, `	_ = ok`, "./netpolicy", "TestNothingGetsOut/0_hosts/literal"},
+	{"network: a name leads to no private network", "netpolicy/dial.go", `case c == rules.Private && !exact:`, `case c == rules.Private && !exact && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/a_name_that_leads"},
+	{"network: a name leads to no loopback or metadata", "netpolicy/dial.go", `case c != rules.Public && c != rules.Private:`, `case c != rules.Public && c != rules.Private && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/a_name_that_leads"},
+	{"network: nothing leads to the box itself", "netpolicy/dial.go", `if o == a {`, `if o == a && false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/(a_name|an_exact_rule)"},
+	{"network: a Host is the name of its address", "netpolicy/http1.go", `if len(hosts) == 1 && !t.is(hosts[0]) {`, `if false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/another_Host"},
+	{"network: a request has one Host", "netpolicy/http1.go", `if len(hosts) > 1 || len(hosts) == 0 && version == "HTTP/1.1" {`, `if false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/(two_Hosts|no_Host)"},
+	{"network: an absolute URI names the same host", "netpolicy/http1.go", `if !ok || !t.is(auth) {`, `if !ok || auth == "" {`, "./netpolicy", "TestNothingGetsOut/9_hosts/absolute_form"},
+	{"network: no request onwards", "netpolicy/http1.go", `if method == "CONNECT" {`, `if false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/CONNECT_"},
+	{"network: a length or chunks, not both", "netpolicy/http1.go", `case len(te) > 0 && len(cl) > 0:`, `case false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/a_length_and_chunks"},
+	{"network: one length", "netpolicy/http1.go", `case len(cl) == 1 && cl[0] != ""`, `case len(cl) >= 1 && cl[0] != ""`, "./netpolicy", "TestNothingGetsOut/9_hosts/two_lengths"},
+	{"network: no odd transfer coding", "netpolicy/http1.go", `case len(te) == 1 && strings.EqualFold(te[0], "chunked") && h.version() == "HTTP/1.1":`, `case len(te) >= 1:`, "./netpolicy", "TestNothingGetsOut/9_hosts/(an_odd_transfer|two_transfer|chunks_in)"},
+	{"network: no folded fields", "netpolicy/http1.go", `if !ok || !isToken([]byte(name)) {`, `if !ok {`, "./netpolicy", "TestNothingGetsOut/9_hosts/(a_folded|a_Host_with)"},
+	{"network: no stray line ends", "netpolicy/http1.go", `if i += at; c == '\n' && (i == 0 || p.buf[i-1] != '\r') {`, `if i += at; c == 0 && i < 0 {`, "./netpolicy", "TestNothingGetsOut/9_hosts/line_ends_without_CR"},
+	{"network: white space in front hides no request", "netpolicy/sniff.go", `bytes.TrimLeft(b, "\r\n\t\v\f ")`, `b`, "./netpolicy", "TestNothingGetsOut/9_hosts/(empty_lines|many_empty|a_space)"},
+	{"network: only an answered upgrade ends HTTP", "netpolicy/http1.go", `switch proto, err := a.upgraded(asked); {`, `switch proto, err := "x", error(nil); {`, "./netpolicy", "TestNothingGetsOut/9_hosts/an_upgrade_that"},
+	{"network: an HTTP/2 authority is the name", "netpolicy/http2.go", `strings.EqualFold(h.Name, "host")) && !c.t.is(h.Value):`, `strings.EqualFold(h.Name, "host")) && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/HTTP/2"},
+	{"network: an HTTP/2 path is a path", "netpolicy/http2.go", `case h.Name == ":path" && h.Value != "*" && !strings.HasPrefix(h.Value, "/"):`, `case false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/HTTP/2_with_a_whole"},
+	{"network: HTTP/2 fields are not cut", "netpolicy/http2.go", `		if c.open {
+			return`, `		if false {
+			return`, "./netpolicy", "TestNothingGetsOut/9_hosts/HTTP/2_with_another_frame"},
+	{"network: HTTP/2 begins with its settings", "netpolicy/http2.go", `http2.FrameType(h[3]) != http2.FrameSettings || h[0] != 0 || [4]byte(h[5:9]) != [4]byte{}`, `len(h) == 0`, "./netpolicy", "TestNothingGetsOut/9_hosts/HTTP/1_behind"},
+	{"network: an SNI is the name of its address", "netpolicy/sniff.go", `if err != nil || name != f.t.name {`, `if err != nil || name == "" {`, "./netpolicy", "TestNothingGetsOut/9_hosts/(another_SNI|an_SNI|encrypted)"},
+	{"network: a proxy's client speaks HTTP/1", "netpolicy/proxy.go", `if err == nil && h.first[2] != "HTTP/1.1" && h.first[2] != "HTTP/1.0" {`, `if false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/a_proxied_request_without"},
+	{"network: open connections end with their rule", "netpolicy/policy.go", `if !k.allowed(&set) {`, `if !k.allowed(&set) && false {`, "./netpolicy", "TestRuleTurnedOff"},
+	{"network: an open connection into a private network ends with its exact rule", "netpolicy/relay.go", `return err == nil && (!k.private || rule.Exact())`, `return err == nil`, "./netpolicy", "TestAnyPublic"},
+	{"network: any public host is no private address", "netpolicy/rules/set.go", `if s.public && a.Port() != 0 && Classify(a.Addr()) == Public {`, `if s.public && a.Port() != 0 {`, "./netpolicy/rules", "TestOpen"},
+	{"network: any public host is not the machine itself", "netpolicy/rules/set.go", `!isLocal(name) && !metadataNames[name]`, `true`, "./netpolicy/rules", "TestOpen"},
+	{"network: any public host is an app's leave alone", "netpolicy/policy.go", `	if anyPublic {
+		return`, `	if true {
+		return`, "./netpolicy", "TestNothingGetsOut/0_hosts/(literal|another_resolver)"},
+	{"network: 256 connections", "netpolicy/policy.go", `len(s.conns) >= MaxConns`, `len(s.conns) > MaxConns`, "./netpolicy", "TestLimit"},
+	{"network: the upload question", "netpolicy/flow.go", `if !f.al.yes {`, `if false {`, "./netpolicy", "TestUpload"},
+	{"network: what is sent counts against the upload limit", "netpolicy/flow.go", `may := min(n, limit-gone)`, `may := min(n, 2*limit-gone)`, "./netpolicy", "TestUpload"},
+	{"network: a reset stays a reset", "netpolicy/flow.go", `	if err == nil {
+		err = peeked
+	}
+	return err
+`, `	return err
+`, "./netpolicy", "TestProtocols"},
+	{"network: nobody waits for an answer that can't come", "netpolicy/flow.go", `	f.answers.lost() // whatever`, `	// whatever`, "./netpolicy", "TestUpgradeUnanswered"},
+	{"network: an address stands for its name over a restart", "netpolicy/names.go", `	n.list = f.Names
+`, "", "./netpolicy", "TestNamesLast"},
+	{"key swap: no placeholder in an address", "netpolicy/swap.go", `if strings.Contains(where, p) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
+	{"key swap: no placeholder in a body", "netpolicy/swap.go", `if bytes.Contains(start, []byte(p)) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
+	{"key swap: one header only", "netpolicy/swap.go", `if !strings.EqualFold(name, x.sw.Header) || strings.Count(v, p) != 1 {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
+	{"key swap: the Host is the name", "netpolicy/swap.go", `if !x.t.is(r.Host) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
+	{"key swap: fields come back clean", "netpolicy/swap.go", `	x.cleanFields(r.Header)
+`, "", "./netpolicy", "TestSwap$"},
+	{"key swap: trailers come back clean", "netpolicy/swap.go", `func() { x.cleanFields(r.Trailer) }`, `func() {}`, "./netpolicy", "TestSwap$"},
+	{"key swap: nothing comes ahead of an answer", "netpolicy/swap.go", `		t.Got1xxResponse = nil // httputil`, `		_ = t // httputil`, "./netpolicy", "TestSwap$"},
+}
