@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -157,19 +156,4 @@ func (o Options) run(ctx context.Context, p part) (r *reader, err error) {
 		return nil, err
 	}
 	return r, nil
-}
-
-// Reliability is where the findings of the long forms are written.
-const Reliability = "docs/reliability.md"
-
-// WriteReliability writes docs/reliability.md out of what the tests found.
-func WriteReliability(root, machine string, findings []Finding) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# What the long tests found\n\nWritten by `make test-all` on %s. Each line was held by the test that it names.\n\n| what held | test |\n|---|---|\n", machine)
-	for _, f := range findings {
-		if f.Key == "reliability" {
-			fmt.Fprintf(&b, "| %s | %s %s |\n", strings.ReplaceAll(f.Value, "|", "\\|"), strings.TrimPrefix(f.Package, "gurtos/"), f.Test)
-		}
-	}
-	return os.WriteFile(filepath.Join(root, Reliability), []byte(b.String()), 0o644)
 }
