@@ -56,7 +56,16 @@ func (m *maker) test(ctx context.Context, o suite.Options) error {
 		return err
 	}
 	if o.All && o.Match == "" && count.Failed == 0 {
-		if err := suite.WriteReliability(m.root, suite.Machine(ctx), findings); err != nil {
+		noticed, err := mutate.Run(ctx, m.root, "", os.Stdout)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			count.Failed++
+		}
+		count.Passed += noticed
+		findings = append(findings, guards(noticed))
+	}
+	if o.All && count.Failed == 0 {
+		if err := suite.WriteReliability(ctx, m.root, suite.Machine(ctx), o.Match, findings); err != nil {
 			return err
 		}
 	}
@@ -93,5 +102,17 @@ func doMutate(ctx context.Context, m *maker, args []string) error {
 	if err := m.ready(ctx, false, deps.Build, deps.Test); err != nil {
 		return err
 	}
-	return mutate.Run(ctx, m.root, flags.Arg(0), os.Stdout)
+	noticed, err := mutate.Run(ctx, m.root, flags.Arg(0), os.Stdout)
+	if err != nil || flags.Arg(0) != "" {
+		return err
+	}
+	return suite.WriteReliability(ctx, m.root, suite.Machine(ctx), mutated, []suite.Finding{guards(noticed)})
+}
+
+// mutated is the package whose row tells of all guards.
+const mutated = "gurtos/test/mutate"
+
+// guards tells that every guard was broken once and noticed.
+func guards(n int) suite.Finding {
+	return suite.Finding{Package: mutated, Test: "make mutate", Key: "reliability", Value: fmt.Sprintf("%d guards broken on purpose, one at a time: a test failed for each", n)}
 }
