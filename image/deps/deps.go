@@ -56,6 +56,7 @@ var Packages = []Package{
 	{"postgresql-client", "a client that the task network is tried with", []string{"/usr/bin/psql"}, Test},
 	{"python3-pip", "a client that the task network is tried with", []string{"/usr/bin/pip3"}, Test},
 	{"default-jdk-headless", "a client that the task network is tried with", []string{"/usr/bin/javac"}, Test},
+	{"chromium", "the browser that apps' pages are tried in", []string{"/usr/bin/chromium"}, Test},
 	{"bubblewrap", "make bench compares with it", []string{"/usr/bin/bwrap"}, Test},
 	{"crun", "make bench compares with it", []string{"/usr/bin/crun"}, Test},
 	{"runc", "make bench compares with it", []string{"/usr/sbin/runc", "/usr/bin/runc"}, Test},
