@@ -109,7 +109,7 @@ func freeze(path string) error {
 }
 
 // moveIn does the mounts that belong to a task.
-func (b *birth) moveIn(s Spec, work, home *os.File) error {
+func (b *birth) moveIn(s Spec, work, home *os.File, trees []*layers.Mount) error {
 	names, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, rootOwned("0755", "64k")...)
 	if err != nil {
 		return err
@@ -158,14 +158,41 @@ func (b *birth) moveIn(s Spec, work, home *os.File) error {
 				return err
 			}
 		}
-		return nil
+		return moveInTrees(s.Trees, trees)
 	})
+}
+
+// moveInTrees puts each tree at its name in a folder that holds nothing else.
+func moveInTrees(named []Tree, trees []*layers.Mount) error {
+	if len(trees) == 0 {
+		return nil
+	}
+	opt, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, rootOwned("0755", "64k")...)
+	if err != nil {
+		return err
+	}
+	defer opt.Close()
+	if err := attach(opt, treesDir); err != nil {
+		return err
+	}
+	for i, t := range named {
+		at := treesDir + "/" + t.Name
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+		if err := attach(trees[i].File, at); err != nil {
+			return err
+		}
+	}
+	return setAttr(opt, unix.MOUNT_ATTR_RDONLY, nil)
 }
 
 // Where the layers are inside.
 const (
 	workDir = "/work"
 	homeDir = "/home/box"
+
+	treesDir = "/opt"
 )
 
 // writeNames writes passwd and group so that the user has its name.

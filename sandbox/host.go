@@ -105,7 +105,7 @@ func Open(conf Config) (_ *Host, err error) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return nil, err
 	}
-	h.files = min(maxFiles, files.Max)
+	h.files = min(mostOpen, files.Max)
 	logrus.SetOutput(logWriter{h.log})
 	if h.room, err = newRoom(conf.TasksRoot, conf.Tools); err != nil {
 		return nil, err

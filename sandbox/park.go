@@ -33,8 +33,8 @@ type birth struct {
 	out    *os.File // standard output and error
 }
 
-// maxFiles is the soft and hard limit of open files, if boxd itself has as many.
-const maxFiles = 1 << 16
+// mostOpen is the soft and hard limit of open files, if boxd itself has as many.
+const mostOpen = 1 << 16
 
 // give makes a sandbox for the slot, up to the exec fifo.
 func (h *Host) give(id string, slot int) (_ *birth, err error) {

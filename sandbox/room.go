@@ -194,7 +194,7 @@ func attachLoop(image string) (*os.File, error) {
 // targets of mounts are looked up by root (CVE-2021-30465, CVE-2023-27561,
 // CVE-2026-41579).
 var (
-	rootFolders = []string{"work", "home/box", "run/box", "tmp", "proc", "dev", "usr/lib/gurtos", "etc"}
+	rootFolders = []string{"work", "home/box", "run/box", "tmp", "proc", "dev", "usr/lib/gurtos", "etc", "opt"}
 	rootFiles   = []string{"etc/passwd", "etc/group"}
 )
 

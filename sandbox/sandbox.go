@@ -23,6 +23,7 @@ type Sandbox struct {
 	b          *birth
 	spec       Spec
 	work, home *layers.Mount
+	trees      []*layers.Mount
 	cap        *quota.Cap    // nil when there is none
 	noMemory   atomic.Bool   // version 1 told so
 	done       chan struct{} // closed when nothing of it is left
@@ -78,7 +79,14 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	if s.home, err = h.mounter.Mount(s.spec.Home, s.b.users); err != nil {
 		return err
 	}
-	if err := s.b.moveIn(s.spec, s.work.File, s.home.File); err != nil {
+	for _, t := range s.spec.Trees {
+		m, err := h.mounter.Mount(t.View, s.b.users)
+		if err != nil {
+			return fmt.Errorf("tree %s: %w", t.Name, err)
+		}
+		s.trees = append(s.trees, m)
+	}
+	if err := s.b.moveIn(s.spec, s.work.File, s.home.File, s.trees); err != nil {
 		return err
 	}
 	if s.spec.Network != nil {
@@ -92,7 +100,7 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	if err := s.b.ct.Exec(); err != nil {
 		return err
 	}
-	return boxinit.Program{Filter: h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable}.Encode(s.b.box)
+	return boxinit.Program{Filter: h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable, Files: s.spec.Files}.Send(s.b.box)
 }
 
 // writable is what Landlock lets a task write, where the kernel has it. The
@@ -106,7 +114,7 @@ const outputPatience = 2 * time.Second
 // run owns the sandbox from its start to its end.
 func (s *Sandbox) run() {
 	output, served := make(chan string, 1), make(chan struct{})
-	go func() { output <- drain(s.b.out) }()
+	go func() { output <- drain(s.b.out, s.spec.Output) }()
 	go func() {
 		defer close(served)
 		if s.spec.Serve != nil {
@@ -232,7 +240,7 @@ func (s *Sandbox) free() {
 			s.h.log.Error("a sandbox left something behind", "sandbox", s.spec.ID, "error", err)
 		}
 	}
-	for _, m := range []*layers.Mount{s.work, s.home} {
+	for _, m := range append(s.trees, s.work, s.home) {
 		if m != nil {
 			m.Close()
 		}

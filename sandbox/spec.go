@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -89,6 +90,7 @@ type Spec struct {
 	Slot   int         // index of the host uid, unique among live sandboxes, 0 to layers.Slots-1; AnySlot takes one that is free
 	Work   layers.View // seen at /work, the working folder
 	Home   layers.View // seen at /home/box
+	Trees  []Tree      // seen beside them, read-only
 	Args   []string    // program and its arguments, as paths inside
 	Env    []string    // the whole environment
 	Limits Limits
@@ -97,6 +99,14 @@ type Spec struct {
 	// leaves it as it was made.
 	Network func(ns Namespace) error
 
+	// Files are the program's from its start, as descriptors 3 and up. They stay the
+	// caller's to close, once Start has returned.
+	Files []*os.File
+
+	// Output is given what the program prints, as it comes, besides Exit.Output. A Write
+	// that blocks holds up the program. It may be nil.
+	Output io.Writer
+
 	// Serve is called once, in a goroutine of its own, with the listener at
 	// /run/box/broker.sock inside, which is owned by the sandbox's user with mode
 	// 0600 and takes connections before the program starts. The listener is closed
@@ -104,6 +114,18 @@ type Spec struct {
 	// with Sandbox.UID.
 	Serve func(net.Listener)
 }
+
+// Tree is a view without a Layer, seen at /opt/<Name>.
+type Tree struct {
+	Name string // letters and digits
+	View layers.View
+}
+
+// Most of what a Spec may have besides its layers.
+const (
+	maxTrees = 16
+	maxFiles = 8
+)
 
 // AnySlot in a Spec asks the Host for a slot; Sandbox.UID tells which it was.
 const AnySlot = -1
@@ -130,6 +152,14 @@ func (s Spec) check() error {
 	}
 	if len(s.Args) == 0 || !strings.HasPrefix(s.Args[0], "/") {
 		return fmt.Errorf("the program %q is no absolute path", s.Args)
+	}
+	if len(s.Trees) > maxTrees || len(s.Files) > maxFiles {
+		return fmt.Errorf("%d trees and %d files: at most %d and %d", len(s.Trees), len(s.Files), maxTrees, maxFiles)
+	}
+	for _, t := range s.Trees {
+		if !plain(t.Name) || t.View.Layer != "" {
+			return fmt.Errorf("tree %q: a name of letters, digits and dashes is needed, and a view that nothing writes to", t.Name)
+		}
 	}
 	return s.Limits.check()
 }

@@ -20,9 +20,13 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// drain reads r to its end and gives the last of it.
-func drain(r io.Reader) string {
+// drain reads r to its end and gives the last of it; also is given all of it, unless
+// it is nil.
+func drain(r io.Reader, also io.Writer) string {
 	var t tail
+	if also != nil {
+		r = io.TeeReader(r, also)
+	}
 	io.Copy(&t, r)
 	return string(t.b)
 }

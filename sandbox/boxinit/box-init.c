@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -33,7 +34,7 @@
 enum { STARTED = 1, EXITED, SIGNALED, NOT_RUN, NOT_SET_UP };
 
 /* Steps of the set-up, the value of a NOT_SET_UP report in its upper half. */
-enum { READ = 1, PRIVILEGES, KEYRING, FOLDER, FENCE, FILTER, FORK };
+enum { READ = 1, PRIVILEGES, KEYRING, FOLDER, FENCE, FILTER, FORK, FILES };
 
 static void report(uint32_t kind, int32_t value)
 {
@@ -133,6 +134,40 @@ static void fence(char **writable, uint32_t n)
 	close(rules);
 }
 
+#define MOST_FILES 8
+
+/* Receives the program's files, which come with one byte of their own. */
+static void receive(int *files, uint32_t n)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(MOST_FILES * sizeof(int))];
+	} control;
+	char byte;
+	struct iovec io = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	ssize_t got;
+	do
+		got = recvmsg(BOX, &msg, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	struct cmsghdr *c = got == 1 ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (got >= 0)
+		errno = EBADMSG;
+	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(n * sizeof(int)) || msg.msg_flags & MSG_CTRUNC)
+		give_up(FILES);
+	memcpy(files, CMSG_DATA(c), n * sizeof(int));
+}
+
+/* Puts the files at 3 and up; what must outlive that has to be above. */
+static void place(int *files, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		files[i] = fcntl(files[i], F_DUPFD_CLOEXEC, 3 + MOST_FILES);
+	for (uint32_t i = 0; i < n; i++)
+		if (dup2(files[i], 3 + (int)i) < 0)
+			_exit(126);
+}
+
 /* Cuts n strings, each ended by a zero byte, from *p. */
 static char **strings(char **p, char *end, uint32_t n)
 {
@@ -161,13 +196,13 @@ int main(void)
 	check_privileges();
 
 	struct {
-		uint32_t size, filter, args, env, writable;
+		uint32_t size, filter, args, env, writable, files;
 	} head;
 	read_all(&head, sizeof head);
 	errno = EMSGSIZE;
 	if (head.size > 64u << 20 || head.filter == 0 || head.filter > BPF_MAXINSNS || head.args == 0 ||
 	    head.args > head.size || head.env > head.size || head.writable > head.size ||
-	    head.filter * sizeof(struct sock_filter) > head.size)
+	    head.filter * sizeof(struct sock_filter) > head.size || head.files > MOST_FILES)
 		give_up(READ);
 	char *body = malloc(head.size);
 	if (!body)
@@ -178,6 +213,9 @@ int main(void)
 	char **env = strings(&p, end, head.env);
 	char **writable = strings(&p, end, head.writable);
 	char **dir = strings(&p, end, 1);
+	int files[MOST_FILES];
+	if (head.files > 0)
+		receive(files, head.files);
 
 	/* A keyring of its own; where its user has used up its keys, the filter alone keeps boxd's out of reach. */
 	if (syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL) < 0 && errno != EDQUOT && errno != ENOSYS)
@@ -193,6 +231,10 @@ int main(void)
 	int failed[2];
 	if (pipe2(failed, O_CLOEXEC) != 0)
 		give_up(FORK);
+	int told = fcntl(failed[1], F_DUPFD_CLOEXEC, 3 + MOST_FILES); /* out of the way of the files */
+	close(failed[1]);
+	if (told < 0)
+		give_up(FORK);
 	pid_t worker = fork();
 	if (worker < 0)
 		give_up(FORK);
@@ -203,14 +245,17 @@ int main(void)
 			dup2(null, 0);
 		if (null > 2)
 			close(null);
+		place(files, head.files);
 		sigprocmask(SIG_UNBLOCK, &all, NULL);
 		execve(args[0], args, env);
 		int err = errno;
-		if (write(failed[1], &err, sizeof err) < 0)
+		if (write(told, &err, sizeof err) < 0)
 			_exit(126);
 		_exit(127);
 	}
-	close(failed[1]);
+	close(told);
+	for (uint32_t i = 0; i < head.files; i++)
+		close(files[i]);
 	int err = 0;
 	ssize_t n;
 	do

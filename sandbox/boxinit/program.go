@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -18,10 +21,11 @@ type Program struct {
 	Env      []string             // the whole environment
 	Dir      string               // working folder
 	Writable []string             // paths inside that may be written at all, for Landlock
+	Files    []*os.File           // its descriptors from 3 on
 }
 
-// Encode writes p as box-init reads it.
-func (p Program) Encode(w io.Writer) error {
+// Send writes p as box-init reads it: sizes, strings, and a byte with the files.
+func (p Program) Send(c *net.UnixConn) error {
 	if len(p.Args) == 0 || len(p.Filter) == 0 {
 		return errors.New("a program needs arguments and a filter")
 	}
@@ -40,10 +44,18 @@ func (p Program) Encode(w io.Writer) error {
 		}
 	}
 	var all []byte
-	for _, n := range []int{len(body), len(p.Filter), len(p.Args), len(p.Env), len(p.Writable)} {
+	for _, n := range []int{len(body), len(p.Filter), len(p.Args), len(p.Env), len(p.Writable), len(p.Files)} {
 		all = binary.NativeEndian.AppendUint32(all, uint32(n))
 	}
-	_, err := w.Write(append(all, body...))
+	if _, err := c.Write(append(all, body...)); err != nil || len(p.Files) == 0 {
+		return err
+	}
+	var fds []int
+	for _, f := range p.Files {
+		fds = append(fds, int(f.Fd()))
+	}
+	_, _, err := c.WriteMsgUnix([]byte{0}, syscall.UnixRights(fds...), nil)
+	runtime.KeepAlive(p.Files)
 	return err
 }
 
@@ -76,7 +88,7 @@ func ReadReport(r io.Reader) (Report, error) {
 
 // Steps of box-init's set-up, as box-init.c numbers them.
 var steps = map[int32]string{1: "read its program", 2: "see its privileges gone", 3: "join a keyring of its own", 4: "enter the working folder",
-	5: "set up Landlock", 6: "load the system call filter", 7: "start a process"}
+	5: "set up Landlock", 6: "load the system call filter", 7: "start a process", 8: "receive its files"}
 
 // Err is the error that a NotRun or NotSetUp report tells of, else nil. The
 // error of a NotRun report is a syscall.Errno.
