@@ -240,7 +240,7 @@ func (t *Tasks) Next(ctx context.Context, fl *Flight) (Turn, error) {
 func (t *Tasks) judge(f *fold, e *entry, c Call) (Turn, []actionlog.Event, error) {
 	app := AppOf(c.Tool)
 	if c.Spends && !f.Rights[app].Allowed(permission.Money) {
-		evs, err := one(note(noteRefuse, map[string]any{"app": app, "item": permission.Money, "tool": c.Tool}, e.ID))
+		evs, err := one(note(NoteRefused, map[string]any{"app": app, "item": permission.Money, "tool": c.Tool}, e.ID))
 		return Turn{Result: &CallResult{Error: permission.Refusal(t.opt.Tools.Title(app), permission.Money)}}, evs, err
 	}
 	a, asked := f.Approvals.Get(budgetID(e.ID, c.Key))

@@ -8,14 +8,15 @@ import (
 )
 
 // What the box itself notes about tasks; the value of "what" in a note of track box.
+// NoteRefused is also for what other packages hold an app to.
 const (
-	notePause  = "pause"              // {paused, by}
-	noteMerged = "call merged"        // {key, with}: key shares the run of with
-	noteRights = "permission"         // {app, set, by}
-	noteRefuse = "permission refused" // {app, item, tool?}
-	noteUndo   = "undo"               // {by}
-	noteFolded = "layers folded"      // {workspace, tasks}: their changes are part of the workspace for good
-	noteAlert  = "alert"              // {text}
+	notePause   = "pause"              // {paused, by}
+	noteMerged  = "call merged"        // {key, with}: key shares the run of with
+	noteRights  = "permission"         // {app, set, by}
+	NoteRefused = "permission refused" // {app, item, tool?}
+	noteUndo    = "undo"               // {by}
+	noteFolded  = "layers folded"      // {workspace, tasks}: their changes are part of the workspace for good
+	noteAlert   = "alert"              // {text}
 )
 
 // note is a note event of the box.

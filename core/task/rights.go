@@ -91,7 +91,7 @@ func (t *Tasks) mayCreate(ctx context.Context, s Spec, from Caller) error {
 		for _, item := range items {
 			if !f.Rights[from.App].Allowed(item) {
 				refused = &Forbidden{permission.Refusal(t.opt.Tools.Title(from.App), item)}
-				return one(note(noteRefuse, map[string]any{"app": from.App, "item": item}, ""))
+				return one(note(NoteRefused, map[string]any{"app": from.App, "item": item}, ""))
 			}
 		}
 		return nil, nil
