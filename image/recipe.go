@@ -1,5 +1,7 @@
 package image
 
+import "slices"
+
 // Suite is the Debian release that both file systems are made of.
 const Suite = "trixie"
 
@@ -53,6 +55,22 @@ var Tasks = Root{
 		"/etc/npmrc":         "prefix=${HOME}/.local\nfund=false\naudit=false\nupdate-notifier=false\nnodedir=/usr\n",
 	},
 }
+
+// tried are the programs that agents use and that Tasks doesn't bring: test/programs tries them in tasks.
+var tried = []string{"golang-go", "chromium-headless-shell", "postgresql-17", "gnupg", "default-jdk-headless"}
+
+// TestTasks is Tasks and those; no image ever holds it.
+var TestTasks = func() Root {
+	r := Tasks
+	r.Packages = slices.Concat(r.Packages, tried)
+	r.Skip = slices.Concat(r.Skip, []string{
+		"/usr/lib/jvm/*/man/*", "/usr/lib/jvm/*/jmods/*", // installing fails over manuals that have no folder
+		"/usr/lib/x86_64-linux-gnu/libLLVM*", "/usr/lib/x86_64-linux-gnu/libgallium*", "/usr/lib/postgresql/*/bitcode/*", "/usr/lib/postgresql/*/llvmjit*",
+		"/usr/share/go-*/test/*", "/usr/share/go-*/api/*",
+	})
+	r.Drop = append(slices.Clone(r.Drop), "/var/lib/postgresql/*", "/etc/postgresql/*") // a database that installing made
+	return r
+}()
 
 // System is the root that the box runs on. Its packages are unpacked and not installed: nothing of theirs runs while building.
 var System = Root{

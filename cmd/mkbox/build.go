@@ -11,13 +11,18 @@ import (
 )
 
 func doBuild(ctx context.Context, m *maker, args []string) error {
-	if err := flag.NewFlagSet("build", flag.ContinueOnError).Parse(args); err != nil {
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	tests := flags.Bool("tests", false, "the file system with more programs too, in which test/programs tries them")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if err := m.ready(ctx, false, deps.Build); err != nil {
 		return err
 	}
 	_, err := m.Tasks(ctx)
+	if *tests && err == nil {
+		_, err = m.TestTasks(ctx)
+	}
 	return errors.Join(m.Packages(ctx), m.Programs(ctx), err, m.Prune())
 }
 

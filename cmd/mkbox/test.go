@@ -30,6 +30,11 @@ func doTest(ctx context.Context, m *maker, args []string) error {
 			return err
 		}
 	}
+	if strings.Contains("gurtos/test/programs", flags.Arg(0)) {
+		if _, err := m.TestTasks(ctx); err != nil {
+			return err
+		}
+	}
 	return m.test(ctx, suite.Options{All: *all, Match: flags.Arg(0)})
 }
 

@@ -50,7 +50,7 @@ func (c chain) steps() []step.Step {
 
 func (b *Build) chain(ctx context.Context) (c chain, err error) {
 	c.base = b.base()
-	if c.tasks, err = b.tasks(ctx); err != nil {
+	if c.tasks, err = b.tasks(ctx, shipped); err != nil {
 		return c, err
 	}
 	if c.system, err = b.system(ctx); err != nil {

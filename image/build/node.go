@@ -3,11 +3,15 @@ package build
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"gurtos/image/step"
 )
@@ -67,8 +71,17 @@ func (b *Build) packagesStamp() string {
 
 // node is Packages with npm's output in a log.
 func (b *Build) node(ctx context.Context, log io.Writer) error {
-	if b.packagesThere() {
+	unlock, err := b.lockPackages()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if b.packagesThere() { // perhaps another process brought them meanwhile
 		return nil
+	}
+	// What npm leaves when it is interrupted must not look whole.
+	if err := os.Remove(b.packagesStamp()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	hash, err := hashFile(filepath.Join(b.Root, "package-lock.json"))
 	if err != nil {
@@ -80,4 +93,29 @@ func (b *Build) node(ctx context.Context, log io.Writer) error {
 		return fmt.Errorf("npm ci: %w", err)
 	}
 	return os.WriteFile(b.packagesStamp(), []byte(hash), 0o644)
+}
+
+// lockPackages keeps another process of this tree from changing node_modules.
+func (b *Build) lockPackages() (unlock func(), err error) {
+	dir := filepath.Join(b.Root, ".cache", "lock")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "npm"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("locking node_modules: %w", err)
+	}
+	return func() { f.Close() }, nil
+}
+
+func flock(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+			return err
+		}
+	}
 }

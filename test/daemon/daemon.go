@@ -25,6 +25,7 @@ type Home struct {
 	Port    int
 	Program string
 	Args    []string
+	Tasks   string // root file system of its tasks; the shipped one unless said otherwise
 
 	t    testing.TB
 	logs string // file with all that it printed
@@ -33,7 +34,7 @@ type Home struct {
 // New makes a home for a box that runs bin/boxd. What the box printed is kept when the test fails.
 func New(t testing.TB) *Home {
 	t.Helper()
-	h := &Home{t: t, Program: filepath.Join(Root(t), "bin", "boxd")}
+	h := &Home{t: t, Program: filepath.Join(Root(t), "bin", "boxd"), Tasks: filepath.Join(Root(t), ".cache", "tasks")}
 	if _, err := os.Stat(h.Program); err != nil {
 		t.Fatal("there is no bin/boxd: run `make build` first")
 	}
@@ -104,7 +105,7 @@ func (h *Home) Start() *Daemon {
 	}
 	d := &Daemon{home: h, cmd: exec.Command(h.Program, h.Args...), ended: make(chan error, 1)}
 	d.cmd.Env = append(os.Environ(), "BOX_HOME="+h.Dir, "BOX_PORT="+strconv.Itoa(h.Port), "BOX_LAN=off", "BOX_VAULT=",
-		"BOX_TASKS_ROOT="+filepath.Join(Root(h.t), ".cache", "tasks"))
+		"BOX_TASKS_ROOT="+h.Tasks)
 	d.cmd.Stderr = logs
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
