@@ -131,7 +131,7 @@ func Open(conf Config) (_ *Host, err error) {
 // makeFirst makes a sandbox, which shows whether that works here.
 func (h *Host) makeFirst(size int) error {
 	slot, _ := h.reserve()
-	b, err := h.give(h.nextID(), slot)
+	b, err := h.give(slot, nil)
 	if err != nil {
 		return err
 	}

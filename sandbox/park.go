@@ -36,35 +36,47 @@ type birth struct {
 // mostOpen is the soft and hard limit of open files, if boxd itself has as many.
 const mostOpen = 1 << 16
 
-// give makes a sandbox for the slot, up to the exec fifo.
-func (h *Host) give(id string, slot int) (_ *birth, err error) {
-	b := &birth{id: id, slot: slot}
-	defer func() {
-		if err != nil {
-			b.end()
+// give makes a sandbox for the slot, up to the exec fifo. What libcontainer has
+// no need of is made while it works: the user namespace of the layers, and what
+// beside makes with it, unless that is nil.
+func (h *Host) give(slot int, beside func(users *os.File) error) (*birth, error) {
+	b := &birth{id: h.nextID(), slot: slot}
+	besides := make(chan error, 1)
+	go func() {
+		var err error
+		b.users, err = layers.NewUserns(layers.IDMap{Disk: 0, Host: 0}, layers.IDMap{Disk: layers.Canonical, Host: layers.UID(slot)})
+		if err == nil && beside != nil {
+			err = beside(b.users)
 		}
+		besides <- err
 	}()
+	if err := errors.Join(h.bear(b), <-besides); err != nil {
+		b.end()
+		return nil, err
+	}
+	return b, nil
+}
+
+// bear makes everything of b but its user namespace.
+func (h *Host) bear(b *birth) (err error) {
 	if b.net, err = h.conf.Namespaces(); err != nil {
-		return nil, err
+		return err
 	}
-	if b.users, err = layers.NewUserns(layers.IDMap{Disk: 0, Host: 0}, layers.IDMap{Disk: layers.Canonical, Host: layers.UID(slot)}); err != nil {
-		return nil, err
-	}
-	if b.group, err = cgroup.New(filepath.Join(h.conf.Cgroup, id), defaults.cgroup()); err != nil {
-		return nil, err
+	if b.group, err = cgroup.New(filepath.Join(h.conf.Cgroup, b.id), defaults.cgroup()); err != nil {
+		return err
 	}
 	conf := h.container(b)
 	inside, outside, err := sockets()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer inside.Close()
 	if b.box, err = unixConn(outside); err != nil {
-		return nil, err
+		return err
 	}
-	in, out, err := stdio(slot)
+	in, out, err := stdio(b.slot)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer in.Close()
 	defer out.Close()
@@ -75,25 +87,25 @@ func (h *Host) give(id string, slot int) (_ *birth, err error) {
 	}
 	// The room's paths hold only in its namespace.
 	err = inMounts(h.room.ns, func() error {
-		if b.ct, err = libcontainer.Create(h.containers, id, conf); err != nil {
+		if b.ct, err = libcontainer.Create(h.containers, b.id, conf); err != nil {
 			return err
 		}
 		return b.ct.Start(b.proc)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making a sandbox: %w", err)
+		return fmt.Errorf("making a sandbox: %w", err)
 	}
 	pid, err := b.proc.Pid()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if b.mounts, err = os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err != nil {
-		return nil, err
+		return err
 	}
 	if err := b.furnish(); err != nil {
-		return nil, fmt.Errorf("furnishing a sandbox: %w", err)
+		return fmt.Errorf("furnishing a sandbox: %w", err)
 	}
-	return b, nil
+	return nil
 }
 
 // container is what libcontainer is asked for. Mounts are few: each costs it a

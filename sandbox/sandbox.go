@@ -54,11 +54,13 @@ func (h *Host) Start(ctx context.Context, spec Spec) (_ *Sandbox, err error) {
 }
 
 func (s *Sandbox) start(ctx context.Context) (err error) {
-	h := s.h
-	if s.b == nil {
-		if s.b, err = h.give(h.nextID(), s.spec.Slot); err != nil {
-			return err
-		}
+	if s.b != nil {
+		err = s.openLayers(s.b.users)
+	} else {
+		s.b, err = s.h.give(s.spec.Slot, s.openLayers)
+	}
+	if err != nil {
+		return err
 	}
 	if s.spec.Limits.cgroup() != defaults.cgroup() {
 		if err := s.b.group.Set(s.spec.Limits.cgroup()); err != nil {
@@ -67,24 +69,6 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	}
 	if err := s.watchMemory(); err != nil {
 		return err
-	}
-	if h.quota != nil { // before anything is mounted
-		if s.cap, err = h.quota.Limit(s.spec.Slot, s.spec.Limits.DiskBytes, s.spec.Work.Layer, s.spec.Home.Layer); err != nil {
-			return err
-		}
-	}
-	if s.work, err = h.mounter.Mount(s.spec.Work, s.b.users); err != nil {
-		return err
-	}
-	if s.home, err = h.mounter.Mount(s.spec.Home, s.b.users); err != nil {
-		return err
-	}
-	for _, t := range s.spec.Trees {
-		m, err := h.mounter.Mount(t.View, s.b.users)
-		if err != nil {
-			return fmt.Errorf("tree %s: %w", t.Name, err)
-		}
-		s.trees = append(s.trees, m)
 	}
 	if err := s.b.moveIn(s.spec, s.work.File, s.home.File, s.trees); err != nil {
 		return err
@@ -100,7 +84,31 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	if err := s.b.ct.Exec(); err != nil {
 		return err
 	}
-	return boxinit.Program{Filter: h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable, Files: s.spec.Files}.Send(s.b.box)
+	return boxinit.Program{Filter: s.h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable, Files: s.spec.Files}.Send(s.b.box)
+}
+
+// openLayers caps and mounts the layers, mapped through users.
+func (s *Sandbox) openLayers(users *os.File) (err error) {
+	h := s.h
+	if h.quota != nil { // before anything is mounted
+		if s.cap, err = h.quota.Limit(s.spec.Slot, s.spec.Limits.DiskBytes, s.spec.Work.Layer, s.spec.Home.Layer); err != nil {
+			return err
+		}
+	}
+	if s.work, err = h.mounter.Mount(s.spec.Work, users); err != nil {
+		return err
+	}
+	if s.home, err = h.mounter.Mount(s.spec.Home, users); err != nil {
+		return err
+	}
+	for _, t := range s.spec.Trees {
+		m, err := h.mounter.Mount(t.View, users)
+		if err != nil {
+			return fmt.Errorf("tree %s: %w", t.Name, err)
+		}
+		s.trees = append(s.trees, m)
+	}
+	return nil
 }
 
 // writable is what Landlock lets a task write, where the kernel has it. The
