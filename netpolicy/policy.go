@@ -25,6 +25,9 @@ const MaxConns = 256
 // Policy is what one namespace may reach and whom it tells.
 type Policy struct {
 	Hosts []string // rules as rules.Parse reads them
+	// More are hosts that are let through besides, such as those that the program itself
+	// needs. They stay when the rules change, and none opens a private network.
+	More []string
 	// AnyPublic lets through any public host besides Hosts; one on a private network
 	// still needs its exact host:port there. It is an app's leave, never a task's.
 	AnyPublic bool
@@ -147,6 +150,8 @@ type Space struct {
 	conns   map[*conn]struct{}
 	stats   map[string]*stat      // by host:port
 	uploads map[string]*allowance // by what a rule names
+
+	swapping chan struct{} // holds a place for each request that is judged or passed on with a key
 }
 
 // Namespace is one that waits for a program and its policy.
@@ -178,7 +183,7 @@ func (ns *Namespace) Close() error { return ns.b.close() }
 
 // Attach gives the namespace its policy and starts to serve it.
 func (ns *Namespace) Attach(p Policy) (*Space, error) {
-	set, err := parse(p.Hosts, p.AnyPublic)
+	set, err := p.parse(p.Hosts, p.AnyPublic)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +191,7 @@ func (ns *Namespace) Attach(p Policy) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}}
+	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, swapping: make(chan struct{}, maxSwapping)}
 	s.set.Store(&set)
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serve()
@@ -292,7 +297,7 @@ func (s *Space) SetHosts(hosts []string) error { return s.SetRules(hosts, false)
 
 // SetRules is SetHosts with a say on Policy.AnyPublic.
 func (s *Space) SetRules(hosts []string, anyPublic bool) error {
-	set, err := parse(hosts, anyPublic)
+	set, err := s.p.parse(hosts, anyPublic)
 	if err != nil {
 		return err
 	}
@@ -307,11 +312,16 @@ func (s *Space) SetRules(hosts []string, anyPublic bool) error {
 	return nil
 }
 
-func parse(hosts []string, anyPublic bool) (rules.Set, error) {
+func (p *Policy) parse(hosts []string, anyPublic bool) (set rules.Set, err error) {
 	if anyPublic {
-		return rules.ParseOpen(hosts)
+		set, err = rules.ParseOpen(hosts)
+	} else {
+		set, err = rules.ParseList(hosts)
 	}
-	return rules.ParseList(hosts)
+	if err == nil {
+		err = set.Add(p.More...)
+	}
+	return set, err
 }
 
 // Stats lists the hosts reached, in no order.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,20 +32,51 @@ type Swap struct {
 	Placeholder string
 	Authority   *authority.Authority // what the program was told to trust
 
-	// Key is the key as it is now, false when the vault has none.
-	Key func() (string, bool)
-	// Clean gives a writer that takes the key out of what is written to it, in
-	// any encoding and over the borders of writes, and passes the rest on to w as
-	// soon as it can. Close passes on what it still holds.
-	Clean func(w io.Writer) io.WriteCloser
-	// Metered is told what an answer used when it ends, also a broken-off one.
-	// It may be nil.
+	// Requests are all that is passed on, Empty is answered with an empty JSON object
+	// instead, and anything else is refused. Each is "METHOD /path", or "METHOD /path/"
+	// for all that is below. Without Requests everything else is passed on.
+	Requests, Empty []string
+	// Models are those of Requests that ask a model: each waits for Allow, and Metered
+	// is told what its answer used. Without Models all of them do.
+	Models []string
+
+	// Key is the key as it is now, and what takes that key out again: clean gives a
+	// writer that takes it out of what is written, in any encoding and over the borders
+	// of writes, and passes the rest on to w as soon as it can; its Close passes on what
+	// it still holds. The error is a sentence that the program reads where a key is
+	// needed; clean is there all the same.
+	Key func() (key string, clean func(w io.Writer) io.WriteCloser, err error)
+	// Allow is asked before a model is, and may wait as long as it likes. Its error is a
+	// sentence that the program reads. It may be nil.
+	Allow func(ctx context.Context) error
+	// Metered is told what an answer used before the program sees its end, also of a
+	// broken-off one. It may be nil.
 	Metered func(meter.Usage)
 
 	// Roots are the authorities that the real hosts are checked against; nil
 	// means the machine's.
 	Roots *x509.CertPool
 }
+
+// matches says whether a list of "METHOD /path" has a request. A path that servers
+// could read in two ways is on no list.
+func matches(list []string, r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	if strings.ContainsAny(path, "%\\;") || strings.Contains(path, "//") || strings.Contains(path, "/.") {
+		return false
+	}
+	ask := r.Method + " " + path
+	return slices.ContainsFunc(list, func(l string) bool {
+		return ask == l || strings.HasSuffix(l, "/") && strings.HasPrefix(ask, l)
+	})
+}
+
+// asksModel says whether a request asks a model.
+func (sw *Swap) asksModel(r *http.Request) bool { return sw.Models == nil || matches(sw.Models, r) }
+
+// maxSwapping is how many requests of one namespace are judged and passed on with a
+// key at once, each with up to maxWhole of its body; more wait.
+const maxSwapping = 64
 
 // maxWhole is how much of a request's body is judged before any of it is passed on.
 const maxWhole = 1 << 20
@@ -187,14 +220,17 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", x.t.name, r.In.Host
 			r.Out.Header.Set("Accept-Encoding", "identity") // what is packed can't be cleaned
+			for _, h := range otherPaths {
+				r.Out.Header.Del(h)
+			}
 		},
 		ModifyResponse: x.clean,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if no, refused := errors.AsType[*Refused](err); refused {
-				http.Error(w, "The box refuses this request: "+no.Why+".", http.StatusForbidden)
+				say(w, http.StatusForbidden, "The box refuses this request: "+no.Why+".")
 				return
 			}
-			http.Error(w, fmt.Sprintf("The box can't reach %s: %v.", x.t, err), http.StatusBadGateway)
+			say(w, http.StatusBadGateway, fmt.Sprintf("The box can't reach %s: %v.", x.t, err))
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,35 +238,100 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 			return
 		}
 		defer x.requests.Done()
-		if !x.t.is(r.Host) {
-			x.s.tell.refused(x.t.String())
-			http.Error(w, "This connection is for "+x.t.name+" alone.", http.StatusMisdirectedRequest)
+		select {
+		case x.s.swapping <- struct{}{}:
+			defer func() { <-x.s.swapping }()
+		case <-r.Context().Done():
 			return
 		}
-		if err := x.put(r); err != nil {
-			http.Error(w, "The box refuses this request: "+err.Error()+".", http.StatusForbidden)
-			return
+		if r, ok := x.judge(w, r); ok {
+			proxy.ServeHTTP(w, r)
 		}
-		proxy.ServeHTTP(w, r)
 	})
 }
 
-// put sets the key into the declared header, and refuses a request that has the
-// placeholder anywhere else.
-func (x *swapper) put(r *http.Request) error {
+// otherPaths are fields that make some servers answer another request than the one
+// that was judged.
+var otherPaths = []string{"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// judge says whether a request goes on, with what it then is; one that does not is
+// answered.
+func (x *swapper) judge(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+	sw := x.sw
+	switch {
+	case !x.t.is(r.Host):
+		x.s.tell.refused(x.t.String())
+		say(w, http.StatusMisdirectedRequest, "This connection is for "+x.t.name+" alone.")
+		return nil, false
+	case matches(sw.Empty, r):
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, "{}") //nolint:errcheck // the program went away
+		return nil, false
+	case sw.Requests != nil && !matches(sw.Requests, r):
+		x.s.tell.refused(x.t.String())
+		say(w, http.StatusForbidden, fmt.Sprintf("The box refuses this request: %s %.200q of %s is not for tasks.", r.Method, r.URL.Path, x.t.name))
+		return nil, false
+	}
+	places, err := x.places(r)
+	if err != nil {
+		say(w, http.StatusForbidden, "The box refuses this request: "+err.Error()+".")
+		return nil, false
+	}
+	if sw.Allow != nil && sw.asksModel(r) {
+		if err := sw.Allow(r.Context()); err != nil {
+			say(w, http.StatusPaymentRequired, err.Error())
+			return nil, false
+		}
+	}
+	key, clean, err := sw.Key()
+	if err != nil && len(places) > 0 {
+		say(w, http.StatusUnauthorized, err.Error())
+		return nil, false
+	}
+	for _, p := range places {
+		*p = strings.Replace(*p, sw.Placeholder, key, 1)
+	}
+	return r.WithContext(context.WithValue(r.Context(), cleaner{}, clean)), true
+}
+
+// cleaner is under what a request's context holds what takes the key out of its answer.
+// The key may be another one by the time that the answer comes.
+type cleaner struct{}
+
+func cleanerOf(r *http.Request) func(w io.Writer) io.WriteCloser {
+	return r.Context().Value(cleaner{}).(func(w io.Writer) io.WriteCloser)
+}
+
+// errorKinds are the kinds of errors of the Messages API, which clients of it show in
+// words, by their status.
+var errorKinds = map[int]string{
+	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
+	http.StatusMisdirectedRequest: "invalid_request_error", http.StatusBadGateway: "api_error",
+}
+
+// say answers in the box's own words.
+func say(w http.ResponseWriter, status int, sentence string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": errorKinds[status], "message": sentence}}) //nolint:errcheck // the program went away
+}
+
+// places are the values of the declared header that hold the placeholder. A request
+// that has it anywhere else is refused.
+func (x *swapper) places(r *http.Request) (found []*string, err error) {
 	p := x.sw.Placeholder
 	if r.Method == http.MethodConnect {
-		return &Refused{"it asks an HTTP server to connect onwards"}
+		return nil, &Refused{"it asks an HTTP server to connect onwards"}
 	}
 	if len(r.Header.Values("Upgrade")) > 0 {
-		return &Refused{"a connection that carries a key stays HTTP"}
+		return nil, &Refused{"a connection that carries a key stays HTTP"}
 	}
 	where := r.RequestURI
 	if u, err := url.PathUnescape(where); err == nil {
 		where += "\n" + u
 	}
 	if strings.Contains(where, p) {
-		return &Refused{"the placeholder of a key stands in its address"}
+		return nil, &Refused{"the placeholder of a key stands in its address"}
 	}
 	for name, values := range r.Header {
 		for i, v := range values {
@@ -238,27 +339,23 @@ func (x *swapper) put(r *http.Request) error {
 				continue
 			}
 			if !strings.EqualFold(name, x.sw.Header) || strings.Count(v, p) != 1 {
-				return &Refused{fmt.Sprintf("the placeholder of a key stands in %s", name)}
+				return nil, &Refused{fmt.Sprintf("the placeholder of a key stands in %s", name)}
 			}
-			key, ok := x.sw.Key()
-			if !ok {
-				return &Refused{"the vault has no key for " + x.t.name}
-			}
-			values[i] = strings.Replace(v, p, key, 1)
+			found = append(found, &values[i])
 		}
 	}
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil
+		return found, nil
 	}
 	start, err := io.ReadAll(io.LimitReader(r.Body, maxWhole))
 	if err != nil {
-		return &Refused{"its body can't be read"}
+		return nil, &Refused{"its body can't be read"}
 	}
 	if bytes.Contains(start, []byte(p)) {
-		return errInBody
+		return nil, errInBody
 	}
 	r.Body = &watched{start: start, r: r.Body, find: []byte(p), x: x}
-	return nil
+	return found, nil
 }
 
 var errInBody = &Refused{"the placeholder of a key stands in its body"}
@@ -300,7 +397,8 @@ func (w *watched) Close() error { return w.r.Close() }
 
 // clean takes the key out of an answer.
 func (x *swapper) clean(r *http.Response) error {
-	x.cleanFields(r.Header)
+	with := cleanerOf(r.Request)
+	cleanFields(r.Header, with)
 	body := r.Body
 	switch enc := strings.ToLower(r.Header.Get("Content-Encoding")); enc {
 	case "", "identity":
@@ -316,18 +414,22 @@ func (x *swapper) clean(r *http.Response) error {
 	}
 	r.Header.Del("Content-Length")
 	r.ContentLength = -1
-	r.Body = newCleaned(body, x.sw, meter.For(r), func() { x.cleanFields(r.Trailer) })
+	var m *meter.Meter
+	if x.sw.Metered != nil && x.sw.asksModel(r.Request) {
+		m = meter.For(r)
+	}
+	r.Body = newCleaned(body, with, m, x.sw.Metered, func() { cleanFields(r.Trailer, with) })
 	return nil
 }
 
-func (x *swapper) cleanFields(h http.Header) {
+func cleanFields(h http.Header, with func(w io.Writer) io.WriteCloser) {
 	for name, values := range h {
-		if x.cleanText(name) != name {
+		if cleanText(name, with) != name {
 			delete(h, name)
 			continue
 		}
 		for i, v := range values {
-			values[i] = x.cleanText(v)
+			values[i] = cleanText(v, with)
 		}
 	}
 }
@@ -343,9 +445,9 @@ func (q quiet) RoundTrip(r *http.Request) (*http.Response, error) {
 	return q.RoundTripper.RoundTrip(r)
 }
 
-func (x *swapper) cleanText(s string) string {
+func cleanText(s string, with func(w io.Writer) io.WriteCloser) string {
 	var b strings.Builder
-	w := x.sw.Clean(&b)
+	w := with(&b)
 	if _, err := io.WriteString(w, s); err != nil {
 		return ""
 	}
@@ -367,15 +469,15 @@ type cleaned struct {
 	chunk []byte
 }
 
-func newCleaned(r io.ReadCloser, sw *Swap, m *meter.Meter, ended func()) *cleaned {
+func newCleaned(r io.ReadCloser, with func(w io.Writer) io.WriteCloser, m *meter.Meter, metered func(meter.Usage), ended func()) *cleaned {
 	c := &cleaned{r: r, meter: m, ended: ended}
-	c.w = sw.Clean(&c.out)
+	c.w = with(&c.out)
 	c.tell = sync.OnceFunc(func() {
-		if m == nil || sw.Metered == nil {
+		if m == nil {
 			return
 		}
 		if u, ok := m.Usage(); ok {
-			sw.Metered(u)
+			metered(u)
 		}
 	})
 	return c
@@ -389,6 +491,9 @@ func (c *cleaned) Read(b []byte) (int, error) {
 		n, err := c.r.Read(c.chunk)
 		if c.meter != nil {
 			c.meter.Write(c.chunk[:n]) //nolint:errcheck // it never fails
+			if c.meter.Ended() {
+				c.tell() // before the program can know that it is over and tell of it too
+			}
 		}
 		if _, werr := c.w.Write(c.chunk[:n]); werr != nil {
 			err = werr

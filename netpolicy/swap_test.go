@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -33,6 +34,7 @@ const (
 // spelling is that package's own test. It holds everything back, as the worst does.
 type masked struct {
 	w   io.Writer
+	key string
 	buf bytes.Buffer
 }
 
@@ -40,9 +42,11 @@ func (m *masked) Write(b []byte) (int, error) { return m.buf.Write(b) }
 
 func (m *masked) Close() error {
 	s := m.buf.String()
-	quoted, _ := json.Marshal(trueKey) //nolint:errcheck // a string
-	for _, k := range []string{trueKey, base64.StdEncoding.EncodeToString([]byte(trueKey)), hex.EncodeToString([]byte(trueKey)), strings.Trim(string(quoted), `"`)} {
-		s = strings.ReplaceAll(s, k, "[KEY]")
+	quoted, _ := json.Marshal(m.key) //nolint:errcheck // a string
+	for _, k := range []string{m.key, base64.StdEncoding.EncodeToString([]byte(m.key)), hex.EncodeToString([]byte(m.key)), strings.Trim(string(quoted), `"`)} {
+		if k != "" {
+			s = strings.ReplaceAll(s, k, "[KEY]")
+		}
 	}
 	_, err := io.WriteString(m.w, s)
 	return err
@@ -56,16 +60,22 @@ type swapping struct {
 	api  *messages.API
 	ca   *authority.Authority
 	used chan meter.Usage
-	key  func() (string, bool)
+	key  func() (string, error)
+	more func(*Swap) // what a test wants otherwise
 }
 
-func newSwapping(t *testing.T) *swapping {
+func newSwapping(t *testing.T, more ...func(*Swap)) *swapping {
 	i := outside(t)
 	i.name("example.com", webAddr)
 	const modelAddr = "192.0.2.80"
 	i.name("model.example.com", modelAddr)
 	i.addr(t, modelAddr)
-	x := &swapping{internet: i, api: &messages.API{Key: trueKey}, used: make(chan meter.Usage, 10), key: func() (string, bool) { return trueKey, true }}
+	x := &swapping{internet: i, api: &messages.API{Key: trueKey}, used: make(chan meter.Usage, 10), key: func() (string, error) { return trueKey, nil }}
+	x.more = func(sw *Swap) {
+		for _, f := range more {
+			f(sw)
+		}
+	}
 	ln, err := i.listenRaw(modelAddr + ":443")
 	if err != nil {
 		t.Fatal(err)
@@ -92,14 +102,16 @@ func (x *swapping) attach(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan string, 100)
-	s, err := ns.Attach(Policy{
-		Hosts: []string{"model.example.com", "example.com"}, Blocked: func(h string, _ int) { told <- h },
-		Swaps: []Swap{{
-			Hosts: []string{"model.example.com"}, Header: "X-Api-Key", Placeholder: placeholder, Authority: x.ca,
-			Key: func() (string, bool) { return x.key() }, Clean: func(w io.Writer) io.WriteCloser { return &masked{w: w} },
-			Metered: func(u meter.Usage) { x.used <- u }, Roots: x.pool,
-		}},
-	})
+	sw := Swap{
+		Hosts: []string{"model.example.com"}, Header: "X-Api-Key", Placeholder: placeholder, Authority: x.ca,
+		Key: func() (string, func(io.Writer) io.WriteCloser, error) {
+			key, err := x.key()
+			return key, func(w io.Writer) io.WriteCloser { return &masked{w: w, key: key} }, err
+		},
+		Metered: func(u meter.Usage) { x.used <- u }, Roots: x.pool,
+	}
+	x.more(&sw)
+	s, err := ns.Attach(Policy{Hosts: []string{"model.example.com", "example.com"}, Blocked: func(h string, _ int) { told <- h }, Swaps: []Swap{sw}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,12 +276,12 @@ func TestSwapRefuses(t *testing.T) {
 	if _, err := x.client(x.ca.PEM(), false).Do(post(t, "https://example.com/", "")); err == nil {
 		t.Error("another host is answered with the tasks' authority")
 	}
-	x.key = func() (string, bool) { return "", false }
+	x.key = func() (string, error) { return "", errors.New("The vault has no KEY.") } //nolint:staticcheck // a sentence
 	res, err = c.Do(post(t, base, ok, "X-Api-Key", placeholder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body, _ := io.ReadAll(res.Body); res.StatusCode != 403 || !strings.Contains(string(body), "the vault has no key for model.example.com") { //nolint:errcheck // the text counts
+	if body, _ := io.ReadAll(res.Body); res.StatusCode != 401 || string(body) != `{"error":{"message":"The vault has no KEY.","type":"authentication_error"},"type":"error"}`+"\n" { //nolint:errcheck // the text counts
 		t.Errorf("without a key: %d, %s", res.StatusCode, body)
 	}
 	res.Body.Close()
@@ -286,7 +298,7 @@ func TestSwapRefuses(t *testing.T) {
 func TestSwapLasts(t *testing.T) {
 	x := newSwapping(t)
 	x.attach(t)
-	x.key = func() (string, bool) { return "another", true }
+	x.key = func() (string, error) { return "another", nil }
 	res, err := x.client(x.ca.PEM(), true).Do(post(t, "https://model.example.com", ask(false, false, ""), "X-Api-Key", placeholder))
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ type Meter struct {
 	skip   bool // the rest of an event, or of the body, that is too long
 	usage  Usage
 	found  bool
+	ended  bool // message_stop came
 }
 
 // For gives a meter for an answer, or nil where it can't carry usage.
@@ -80,6 +81,10 @@ func (m *Meter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Ended says whether a stream has said that it is over. Its last bytes may still be on
+// their way.
+func (m *Meter) Ended() bool { return m.ended }
+
 // Usage is what the answer has said so far. ok is false when it said nothing; an
 // answer that was broken off has what its beginning told.
 func (m *Meter) Usage() (u Usage, ok bool) {
@@ -115,7 +120,7 @@ func (m *Meter) message(b []byte) {
 // message_delta has the output's so far, not what was added.
 func (m *Meter) event(line []byte) {
 	data, ok := strings.CutPrefix(strings.TrimRight(string(line), "\r"), "data:")
-	if !ok || !strings.Contains(data, "usage") {
+	if !ok || !strings.Contains(data, "usage") && !strings.Contains(data, "message_stop") {
 		return
 	}
 	var v struct {
@@ -131,6 +136,8 @@ func (m *Meter) event(line []byte) {
 		m.take(v.Message)
 	case "message_delta":
 		m.take(message{Usage: v.Usage})
+	case "message_stop":
+		m.ended = true
 	}
 }
 

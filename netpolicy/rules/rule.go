@@ -22,6 +22,7 @@ type Rule struct {
 	addr     netip.Addr // unmapped, without zone
 	port     uint16     // 0 means any
 	public   bool       // any public host; nothing else is set
+	added    bool       // by Set.Add
 }
 
 // String is the normalised spelling; Parse of it gives the same rule. The leave for
@@ -49,9 +50,9 @@ func (r Rule) Host() string {
 	return r.name
 }
 
-// Exact says whether the rule names one host and one port: only such a rule
+// Exact says whether somebody named one host and one port: only such a rule
 // opens a host on a private network.
-func (r Rule) Exact() bool { return r.port != 0 && !r.wildcard }
+func (r Rule) Exact() bool { return r.port != 0 && !r.wildcard && !r.added }
 
 // Addr is the address that the rule names, invalid when it names a name.
 func (r Rule) Addr() netip.Addr { return r.addr }

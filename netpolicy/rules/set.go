@@ -37,17 +37,35 @@ func ParseList(hosts []string) (Set, error) {
 		if err != nil {
 			return Set{}, fmt.Errorf("hosts[%d] %.300q: %w", i, h, err)
 		}
-		s.all = append(s.all, r)
-		switch {
-		case r.addr.IsValid():
-			s.addrs[netip.AddrPortFrom(r.addr, r.port)] = r
-		case r.wildcard:
-			s.wildcard[r.name] = append(s.wildcard[r.name], r)
-		default:
-			s.exact[r.name] = append(s.exact[r.name], r)
-		}
+		s.put(r)
 	}
 	return s, nil
+}
+
+func (s *Set) put(r Rule) {
+	s.all = append(s.all, r)
+	switch {
+	case r.addr.IsValid():
+		s.addrs[netip.AddrPortFrom(r.addr, r.port)] = r
+	case r.wildcard:
+		s.wildcard[r.name] = append(s.wildcard[r.name], r)
+	default:
+		s.exact[r.name] = append(s.exact[r.name], r)
+	}
+}
+
+// Add adds rules that nobody gave the task: Max doesn't count them, and none of them
+// opens a private network.
+func (s *Set) Add(hosts ...string) error {
+	for _, h := range hosts {
+		r, err := Parse(h)
+		if err != nil {
+			return fmt.Errorf("%.300q: %w", h, err)
+		}
+		r.added = true
+		s.put(r)
+	}
+	return nil
 }
 
 // Rules are the normalised rules in the order given.
