@@ -60,6 +60,9 @@ var Packages = []Package{
 	{"bubblewrap", "make bench compares with it", []string{"/usr/bin/bwrap"}, Test},
 	{"crun", "make bench compares with it", []string{"/usr/bin/crun"}, Test},
 	{"runc", "make bench compares with it", []string{"/usr/sbin/runc", "/usr/bin/runc"}, Test},
+	{"libseccomp-dev", "make bench builds the runc that it compares with", []string{"/usr/include/seccomp.h"}, Test},
+	{"pkg-config", "tells that build where the library is", []string{"/usr/bin/pkg-config"}, Test},
+	{"fio", "make bench measures files with it", []string{"/usr/bin/fio"}, Test},
 }
 
 // Missing lists what is not installed of what the uses need.
