@@ -73,6 +73,9 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	if err := s.b.moveIn(s.spec, s.work.File, s.home.File, s.trees); err != nil {
 		return err
 	}
+	if err := s.b.trust(s.spec.Trust); err != nil {
+		return fmt.Errorf("showing whom programs inside trust: %w", err)
+	}
 	if s.spec.Network != nil {
 		if err := s.spec.Network(s.b.net); err != nil {
 			return err

@@ -95,6 +95,10 @@ type Spec struct {
 	Env    []string    // the whole environment
 	Limits Limits
 
+	// Trust is PEM certificates of authorities that programs inside trust besides those
+	// of the root, in the file Authorities. Nil leaves the root's own.
+	Trust []byte
+
 	// Network is given the sandbox's namespace before the program starts. Nil
 	// leaves it as it was made.
 	Network func(ns Namespace) error
