@@ -183,6 +183,19 @@ func (h *Host) sweep() error {
 // Weaker gives sentences about what this machine can't hold tasks to.
 func (h *Host) Weaker() []string { return h.weaker }
 
+// Figures are how many sandboxes there are.
+type Figures struct {
+	Running, Waiting int
+	Slots            int // in use by both
+}
+
+// Figures counts them.
+func (h *Host) Figures() Figures {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Figures{Running: max(0, len(h.slots)-len(h.parked)), Waiting: len(h.parked), Slots: len(h.slots)}
+}
+
 // Mounter is the Host's, for views that no sandbox uses.
 func (h *Host) Mounter() *layers.Mounter { return h.mounter }
 

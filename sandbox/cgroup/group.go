@@ -74,31 +74,6 @@ func (g *Group) Used() Used {
 	return u
 }
 
-// Pressure is the share of the last ten seconds, in percent, in which some
-// process of the group waited for a resource.
-type Pressure struct{ CPU, Memory, IO float64 }
-
-// Pressure reads the group's pressure; ok is false where the kernel has none.
-func (g *Group) Pressure() (p Pressure, ok bool) {
-	if !Unified() {
-		return p, false
-	}
-	dir := g.m.Path("")
-	for _, f := range []struct {
-		name string
-		to   *float64
-	}{{"cpu.pressure", &p.CPU}, {"memory.pressure", &p.Memory}, {"io.pressure", &p.IO}} {
-		b, err := os.ReadFile(filepath.Join(dir, f.name))
-		if err != nil {
-			return p, false
-		}
-		if _, err := fmt.Sscanf(string(b), "some avg10=%f", f.to); err != nil {
-			return p, false
-		}
-	}
-	return p, true
-}
-
 func number(dir, file string) int64 {
 	b, err := os.ReadFile(filepath.Join(dir, file))
 	if err != nil {

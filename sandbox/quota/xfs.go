@@ -14,6 +14,7 @@ const (
 	xSetLimits = 'X'<<8 + 4 // Q_XSETQLIM
 	xGetQuota  = 'X'<<8 + 3 // Q_XGETQUOTA
 	xGetState  = 'X'<<8 + 5 // Q_XGETQSTAT
+	xGetNext   = 'X'<<8 + 9 // Q_XGETNEXTQUOTA
 	project    = 2          // PRJQUOTA
 
 	projectEnforced = 1 << 5 // FS_QUOTA_PDQ_ENFD

@@ -31,18 +31,29 @@ type Home struct {
 	logs string // file with all that it printed
 }
 
+// GuestEnv is set where there is no source tree, such as in the guest of boot tests: it names the folder with boxd and the programs that it needs.
+// The tasks root is then in BOX_TASKS_ROOT, and homes are below TMPDIR.
+const GuestEnv = "BOX_TEST_TOOLS"
+
 // New makes a home for a box that runs bin/boxd. What the box printed is kept when the test fails.
 func New(t testing.TB) *Home {
 	t.Helper()
-	h := &Home{t: t, Program: filepath.Join(Root(t), "bin", "boxd"), Tasks: filepath.Join(Root(t), ".cache", "tasks")}
+	h := &Home{t: t}
+	homes, kept := "/tmp", "" // the path of a task's socket is short
+	if tools := os.Getenv(GuestEnv); tools != "" {
+		h.Program, h.Tasks = filepath.Join(tools, "boxd"), os.Getenv("BOX_TASKS_ROOT")
+		homes, kept = os.TempDir(), os.TempDir()
+	} else {
+		h.Program, h.Tasks = filepath.Join(Root(t), "bin", "boxd"), filepath.Join(Root(t), ".cache", "tasks")
+		kept = filepath.Join(Root(t), ".cache", "kept")
+	}
 	if _, err := os.Stat(h.Program); err != nil {
-		t.Fatal("there is no bin/boxd: run `make build` first")
+		t.Fatalf("there is no %s: run `make build` first", h.Program)
 	}
 	var err error
-	if h.Dir, err = os.MkdirTemp("/tmp", "box"); err != nil { // the path of a task's socket is short
+	if h.Dir, err = os.MkdirTemp(homes, "box"); err != nil {
 		t.Fatal(err)
 	}
-	kept := filepath.Join(Root(t), ".cache", "kept")
 	if err := os.MkdirAll(kept, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -99,33 +110,7 @@ type Daemon struct {
 // Start starts it and waits until it answers. It is killed when the test ends, if it still runs.
 func (h *Home) Start() *Daemon {
 	h.t.Helper()
-	logs, err := os.OpenFile(h.logs, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	d := &Daemon{home: h, cmd: exec.Command(h.Program, h.Args...), ended: make(chan error, 1)}
-	d.cmd.Env = append(os.Environ(), "BOX_HOME="+h.Dir, "BOX_PORT="+strconv.Itoa(h.Port), "BOX_LAN=off", "BOX_VAULT=",
-		"BOX_TASKS_ROOT="+h.Tasks)
-	d.cmd.Stderr = logs
-	out, err := d.cmd.StdoutPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := d.cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
-	ready := make(chan struct{})
-	go func() {
-		defer logs.Close()
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), "ready ") {
-				close(ready)
-			}
-			fmt.Fprintln(logs, lines.Text())
-		}
-		d.ended <- d.cmd.Wait()
-	}()
-	h.t.Cleanup(d.Kill)
+	d, ready := h.launch()
 	select {
 	case <-ready:
 	case err := <-d.ended:
@@ -137,6 +122,50 @@ func (h *Home) Start() *Daemon {
 	}
 	return d
 }
+
+// StartAndKill starts it and kills it after a time, ready or not.
+func (h *Home) StartAndKill(after time.Duration) {
+	h.t.Helper()
+	d, _ := h.launch()
+	<-time.After(after)
+	d.Kill()
+}
+
+// launch starts it; ready is closed when it answers.
+func (h *Home) launch() (d *Daemon, ready chan struct{}) {
+	h.t.Helper()
+	logs, err := os.OpenFile(h.logs, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	d = &Daemon{home: h, cmd: exec.Command(h.Program, h.Args...), ended: make(chan error, 1)}
+	d.cmd.Env = append(os.Environ(), "BOX_HOME="+h.Dir, "BOX_PORT="+strconv.Itoa(h.Port), "BOX_LAN=off", "BOX_VAULT=",
+		"BOX_TASKS_ROOT="+h.Tasks)
+	d.cmd.Stderr = logs
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	ready = make(chan struct{})
+	go func() {
+		defer logs.Close()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "ready ") {
+				close(ready)
+			}
+			fmt.Fprintln(logs, lines.Text())
+		}
+		d.ended <- d.cmd.Wait()
+	}()
+	h.t.Cleanup(d.Kill)
+	return d, ready
+}
+
+// PID is the process id of boxd.
+func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 
 // Kill ends it as SIGKILL does, and waits until it is gone.
 func (d *Daemon) Kill() {
