@@ -101,6 +101,7 @@ type Server struct {
 	own     func(inode uint32) bool // whether boxd itself holds a socket
 	started time.Time
 	counts  counts
+	gauges  func() []Gauge // of the machine, for metrics; nil for none
 	ending  chan struct{} // closed when Serve ends: streams end with it
 
 	document func() ([]byte, error) // the OpenAPI document, made once

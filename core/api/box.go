@@ -194,6 +194,7 @@ func (s *Server) metrics(c *call) error {
 	runtime.ReadMemStats(&mem)
 	gauge("gauge", "gurtos_boxd_heap_bytes", "Bytes of boxd's live heap.", mem.HeapAlloc)
 	gauge("gauge", "gurtos_boxd_goroutines", "Goroutines of boxd.", runtime.NumGoroutine())
+	s.machineMetrics(&b)
 	if err := s.taskMetrics(c, &b); err != nil {
 		return err
 	}

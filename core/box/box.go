@@ -110,7 +110,7 @@ func (b *Box) openSandboxes() (err error) {
 		State:      b.state,
 		TasksRoot:  c.TasksRoot,
 		Tools:      c.Tools,
-		Cgroup:     filepath.Join("/gurtos", name),
+		Cgroup:     b.group(),
 		Disk:       c.Home,
 		Log:        b.log.With("part", "sandbox"),
 	}); err != nil {
@@ -179,6 +179,7 @@ func (b *Box) openAPI(f files) {
 		KioskUID:     kiosk(b.conf),
 		RootIsScreen: !b.conf.OnBox,
 	})
+	b.api.Watch(b.gauges)
 }
 
 // Serve runs tasks and answers requests until ctx ends, then closes everything.
@@ -256,6 +257,9 @@ func runName(c config.Config) string {
 	sum := sha256.Sum256([]byte(c.Home))
 	return "tasks-" + hex.EncodeToString(sum[:5])
 }
+
+// group is the control group of all sandboxes.
+func (b *Box) group() string { return filepath.Join("/gurtos", runName(b.conf)) }
 
 // kiosk is the uid of the user that the box's screen runs as; 0 for none.
 func kiosk(c config.Config) int {
