@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,11 +38,18 @@ func compiler(string) ([]string, error) {
 }
 
 func nodeTests(root string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(root, "test", "sdk", "*.test.ts"))
-	if err == nil && len(files) == 0 {
-		err = errors.New("there are no tests for Node in test/sdk")
+	var files []string
+	for _, where := range []string{"test/sdk", "tracks/*"} {
+		found, err := filepath.Glob(filepath.Join(root, where, "*.test.ts"))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("there are no tests for Node in %s", where)
+		}
+		files = append(files, found...)
 	}
-	return append([]string{pinnedNode, "--test", "--test-reporter=tap"}, files...), err
+	return append([]string{pinnedNode, "--test", "--test-reporter=tap"}, files...), nil
 }
 
 // run runs the script and counts.
