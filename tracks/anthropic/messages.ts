@@ -100,11 +100,14 @@ export async function check(access: Access): Promise<void> {
     if (!res.ok) throw await refusal(res, '');
     await res.body?.cancel();
   } catch (err) {
-    throw watch.why(err);
+    throw watch.why(err, unreached);
   } finally {
     watch.end();
   }
 }
+
+const unreached = "Anthropic can't be reached. Is the box online?";
+const brokeOff = "Anthropic's answer broke off. Try again.";
 
 async function once(q: Question, access: Access): Promise<Answer> {
   const watch = quiet(access.signal);
@@ -138,9 +141,9 @@ async function once(q: Question, access: Access): Promise<Answer> {
           throw sentence(statusOf(e.error?.type), e.error?.type, e.error?.message, q.model);
       }
     }
-    if (!ended) throw new Refused("Anthropic's answer broke off. Try again.", 0, true);
+    if (!ended) throw new Refused(brokeOff, 0, true);
   } catch (err) {
-    const why = watch.why(err);
+    const why = watch.why(err, begun ? brokeOff : unreached);
     if (begun && why instanceof Refused) {
       // What was written until here is not told any more: four letters make about one token.
       a.usage.output = Math.max(a.usage.output, Math.ceil(a.text.length / 4));
@@ -272,10 +275,10 @@ function quiet(outer: AbortSignal) {
       clearTimeout(timer);
       timer = setTimeout(give, silence);
     },
-    why(err: unknown): unknown {
+    why(err: unknown, otherwise: string): unknown {
       if (c.signal.aborted) return c.signal.reason;
       if (err instanceof Refused || outer.aborted) return err;
-      return new Refused("Anthropic can't be reached. Is the box online?", 0, true);
+      return new Refused(otherwise, 0, true);
     },
     end: () => clearTimeout(timer),
   };

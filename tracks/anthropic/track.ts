@@ -197,11 +197,11 @@ export default {
       input,
       secrets,
       hosts: ['api.anthropic.com'],
-      // The most that it can come to: every letter of the question a token, none of them in a cache yet, and the longest answer.
+      // The most that it can come to, in whole cents: every letter of the question a token, none of them in a cache yet, and the longest answer.
       cost: (given: Ask) => {
         const q = question(given);
         const letters = q.messages.reduce((sum, m) => sum + m.content.length, q.system?.length ?? 0);
-        return Math.ceil(cents(q.model, { input: letters + 1_000, output: q.maxTokens, cacheWrite: 0, cacheRead: 0 }) * 100) / 100;
+        return Math.ceil(cents(q.model, { input: letters + 1_000, output: q.maxTokens, cacheWrite: 0, cacheRead: 0 }));
       },
       approval: (given: Ask) => ({ payee: 'Anthropic', purpose: `An answer of ${question(given).model}` }),
       async run(given: unknown, ctx) {
