@@ -34,8 +34,29 @@ type Rights struct {
 	DeclaredHostsOnly bool            `json:"declaredHostsOnly,omitempty"`
 }
 
-// Allowed says whether an item, such as money or host:example.com, is on.
-func (r Rights) Allowed(item string) bool { return !r.Off[item] }
+// Allowed says whether an item, such as money or host:example.com, is on. A host is off
+// too where it and one that was turned off have an address in common: *.example.com is
+// when api.example.com is.
+func (r Rights) Allowed(item string) bool {
+	if r.Off[item] {
+		return false
+	}
+	host, ok := strings.CutPrefix(item, "host:")
+	if !ok {
+		return true
+	}
+	rule, err := rules.Parse(host)
+	if err != nil {
+		return true // and no rule, so nobody reaches it
+	}
+	for off := range r.Off {
+		other, ok := strings.CutPrefix(off, "host:")
+		if o, err := rules.Parse(other); ok && err == nil && o.Overlaps(rule) {
+			return false
+		}
+	}
+	return true
+}
 
 // DiskCap is how many bytes one of the app's tasks may write.
 func (r Rights) DiskCap() int64 {
@@ -134,12 +155,20 @@ func (r *Rights) set(name string, v []byte) error {
 	return nil
 }
 
+// phrases finish "<App> isn't allowed to …", by the item's kind; %s is what stands
+// behind its colon.
+var phrases = map[string]string{
+	Money:     "spend money",
+	Strangers: "answer strangers",
+	Shell:     "run agents that can run commands",
+	Folders:   "give agents copies of your folders",
+	"key":     "use %s",
+	"host":    "let its agents reach %s",
+}
+
 // Refusal is the sentence that an app gets for what the owner turned off.
 func Refusal(title, item string) string {
-	kind, rest, _ := strings.Cut(item, ":")
-	what := map[string]string{
-		Money: "spend money", Strangers: "answer strangers", Shell: "run agents that can run commands",
-		Folders: "give agents copies of your folders", "key": "use " + rest, "host": "let its agents reach " + rest,
-	}[kind]
+	kind, name, _ := strings.Cut(item, ":")
+	what := strings.Replace(phrases[kind], "%s", name, 1)
 	return title + " isn't allowed to " + what + ". The owner can allow it in Settings, Permissions."
 }

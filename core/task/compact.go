@@ -107,6 +107,13 @@ func (t *Tasks) seenByAll(workspace string, done []string) int {
 			common(p.seen)
 		}
 	}
+	for _, h := range t.sights {
+		for _, s := range h.sights {
+			if h.workspace == workspace && !s.None {
+				common(s.Layers)
+			}
+		}
+	}
 	return n
 }
 

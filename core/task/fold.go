@@ -24,6 +24,7 @@ type fold struct {
 	Ledger    budget.Ledger                //
 	Paused    bool                         // Pause all agents is on
 	Rights    map[string]permission.Rights // by app
+	Memory    memory                       // of what apps did, and have the box watch
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
 
 	// What follows from the tasks' states, kept so that nobody walks all tasks.
@@ -98,6 +99,7 @@ func newFold() *fold {
 func (f *fold) apply(ev *actionlog.Event) error {
 	f.Ledger.Pass(f.At, ev.At, ev.Clock)
 	f.Seq, f.At = ev.Seq, ev.At
+	f.remember(ev)
 	if ev.Type == actionlog.TypeTaskCreated {
 		return f.created(ev)
 	}

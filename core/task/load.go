@@ -17,7 +17,7 @@ import (
 
 // checkpointVersion is that of the folded state as it is kept beside the log. A
 // state of another version is left alone and the log folded anew.
-const checkpointVersion = 1
+const checkpointVersion = 3
 
 // checkpointEvery is after how many lines the folded state is kept anew.
 const checkpointEvery = 20_000
@@ -33,12 +33,13 @@ type checkpoint struct {
 	Paused    bool                         `json:"paused"`
 	Rights    map[string]permission.Rights `json:"rights"`
 	InFlight  map[string]budget.Cents      `json:"inFlight"`
+	Memory    memory                       `json:"memory"`
 }
 
 func (f *fold) encode() ([]byte, error) {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: f.done, Approvals: &f.Approvals, Ledger: &f.Ledger,
-		Paused: f.Paused, Rights: f.Rights, InFlight: f.InFlight, Tasks: make([]*entry, 0, len(f.Order)),
+		Paused: f.Paused, Rights: f.Rights, InFlight: f.InFlight, Memory: f.Memory.clone(), Tasks: make([]*entry, 0, len(f.Order)),
 	}
 	for _, id := range f.Order {
 		c.Tasks = append(c.Tasks, f.Tasks[id])
@@ -55,7 +56,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 	if c.Version != checkpointVersion {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
-	f.Seq, f.At, f.Paused = seq, c.At, c.Paused
+	f.Seq, f.At, f.Paused, f.Memory = seq, c.At, c.Paused, c.Memory
 	if c.Rights != nil {
 		f.Rights = c.Rights
 	}

@@ -1,12 +1,14 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
+	"time"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/permission"
@@ -69,8 +71,52 @@ func (t *Tasks) SetRights(ctx context.Context, app string, body []byte, by strin
 	return out, err
 }
 
+// noteUsed is what an app used, {app, item}: at most hourly for an item.
+const noteUsed = "permission used"
+
 func one(ev actionlog.Event, err error) ([]actionlog.Event, error) {
 	return []actionlog.Event{ev}, err
+}
+
+// Used notes that an app used what the owner can take from it, such as a key, unless that
+// was noted within the last hour.
+func (t *Tasks) Used(ctx context.Context, app, item string) error {
+	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		last, err := time.Parse(time.RFC3339, f.Memory.Used[app][item])
+		if since := t.opt.Now().Sub(last); err == nil && since >= 0 && since < usedEvery {
+			return nil, nil
+		}
+		return one(note(noteUsed, map[string]any{"app": app, "item": item}, ""))
+	})
+}
+
+// usedEvery is how often the log tells that an app uses the same thing.
+const usedEvery = time.Hour
+
+// Uses are when apps last used what the owner can take from them.
+func (t *Tasks) Uses(ctx context.Context) (permission.Uses, error) {
+	var u permission.Uses
+	err := t.read(ctx, func(f *fold) error { u = f.Memory.Used.Clone(); return nil })
+	return u, err
+}
+
+// Allowed is nil where the owner lets an app do what an item stands for, and else a
+// *Forbidden, which is in the log then. tool is which tool wanted it, "" for none, and
+// task for which task, "" for none.
+func (t *Tasks) Allowed(ctx context.Context, app, item, tool, task string) error {
+	var refused error
+	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		if f.Rights[app].Allowed(item) {
+			return nil, nil
+		}
+		refused = &Forbidden{permission.Refusal(t.opt.Tools.Title(app), item)}
+		data := map[string]any{"app": app, "item": item}
+		if tool != "" {
+			data["tool"] = tool
+		}
+		return one(note(NoteRefused, data, task))
+	})
+	return cmp.Or(err, refused)
 }
 
 // mayCreate holds a task that an app starts against what the owner lets it do. A
@@ -79,13 +125,7 @@ func (t *Tasks) mayCreate(ctx context.Context, s Spec, from Caller) error {
 	if from.App == "" {
 		return nil
 	}
-	items := []string{}
-	if s.Worker == "droid" {
-		items = append(items, permission.Shell)
-	}
-	for _, h := range s.Hosts {
-		items = append(items, "host:"+h)
-	}
+	items := needs(s.Worker, s.Hosts, false)
 	var refused error
 	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		for _, item := range items {

@@ -90,6 +90,13 @@ func (t *Tasks) leftovers() (out []leftover, seq int64) {
 			read[lower] = true
 		}
 	}
+	for _, h := range t.sights {
+		for _, s := range h.sights {
+			for _, lower := range s.Layers {
+				read[lower] = true
+			}
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(t.disk)) {
 		e := t.fold.Tasks[id]
 		ended, err := time.Parse(time.RFC3339, e.EndAt)

@@ -146,6 +146,7 @@ type Tasks struct {
 	folding  map[string]bool               // tasks whose layers are becoming part of their workspace
 	applied  map[string][]string           // found at the start: layers that are part of a base, and the log doesn't say so
 	homeless map[string]bool               // done tasks whose home was deleted
+	sights   map[[2]string]sighted         // by app and trigger: what watches of files need on disk
 
 	seen moment // when the last line was folded in
 }
@@ -167,7 +168,7 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	}
 	t := &Tasks{
 		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},
-		answered: map[string]chan struct{}{}, homeless: map[string]bool{}, folding: map[string]bool{}, puts: map[string]put{}, applied: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
+		sights: map[[2]string]sighted{}, answered: map[string]chan struct{}{}, homeless: map[string]bool{}, folding: map[string]bool{}, puts: map[string]put{}, applied: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
 	}
 	for _, dir := range []string{"tasks", "workspaces"} {
 		// Only search permission: a task's user may reach its own broker.sock.
@@ -184,6 +185,7 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	if err := t.listDisk(); err != nil {
 		return nil, err
 	}
+	t.holdSeen()
 	return t, t.recoverBases()
 }
 

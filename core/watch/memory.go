@@ -197,3 +197,21 @@ func (m *Memory) Seen(fn func(app, trigger, workspace string, s Sight)) {
 		}
 	}
 }
+
+// Clone is a copy that shares nothing with m.
+func (m *Memory) Clone() Memory {
+	out := Memory{At: m.At, Even: m.Even}
+	for app, triggers := range m.Apps {
+		for trigger := range triggers {
+			memo, _ := m.Get(app, trigger)
+			if out.Apps == nil {
+				out.Apps = map[string]map[string]*Memo{}
+			}
+			if out.Apps[app] == nil {
+				out.Apps[app] = map[string]*Memo{}
+			}
+			out.Apps[app][trigger] = &memo
+		}
+	}
+	return out
+}
