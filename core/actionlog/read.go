@@ -3,6 +3,7 @@ package actionlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 )
@@ -19,6 +20,27 @@ func (l *Log) Read(ctx context.Context, after int64, fn Reader) error {
 	l.mu.Unlock()
 	c := l.cursor(after, end)
 	return c.read(ctx, after, end, fn)
+}
+
+// Lines calls fn for the durable lines of these numbers, which stand in their order and
+// are there. It reads what is between two of them only where they are close.
+func (l *Log) Lines(ctx context.Context, seqs []int64, fn Reader) error {
+	l.mu.Lock()
+	end := l.head
+	l.mu.Unlock()
+	var c *cursor
+	for _, seq := range seqs {
+		if seq < 1 || seq > end.Seq || c != nil && seq <= c.seq {
+			return fmt.Errorf("action log: line %d is not there, or stands before the one that was read", seq)
+		}
+		if c == nil || seq-c.seq > indexEvery {
+			c = l.cursor(seq-1, end)
+		}
+		if err := c.read(ctx, seq-1, Mark{Seq: seq, End: end.End}, fn); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Follow is Read, and goes on with each new line once it is durable, until ctx

@@ -1,90 +1,143 @@
 package approval
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Book holds every question and its first answer. Its zero value is empty. It
 // changes only by what the log says: Ask and Answer replay lines.
+//
+// Of a question that was answered it keeps no text: that stands in the line that asked
+// it, whose number it has. So an old question takes some hundred bytes, whatever it
+// was about.
 type Book struct {
-	byID  map[string]*Approval
-	order []*Approval            // as they were asked
-	tasks map[string][]*Approval // the same, by task
-	open  map[string]int         // how many of a task are pending
+	byID  map[string]*item
+	order []*item            // as they were asked
+	open  map[string][]*item // those of a task that are pending, as they were asked
 }
 
-// Ask enters a question. One whose id is there already changes nothing.
-func (b *Book) Ask(a Approval) bool {
+// item is a question. One that was answered is never changed again.
+type item struct {
+	Approval
+	Line  int64 `json:"line"` // of the log, which asked it
+	place int   // in order
+}
+
+// Ask enters a question that a line of the log asks. One whose id is there already
+// changes nothing.
+func (b *Book) Ask(a Approval, line int64) bool {
 	if b.byID == nil {
-		b.byID, b.tasks, b.open = map[string]*Approval{}, map[string][]*Approval{}, map[string]int{}
+		b.byID, b.open = map[string]*item{}, map[string][]*item{}
 	}
 	if _, ok := b.byID[a.ID]; ok {
 		return false
 	}
-	b.byID[a.ID] = &a
-	b.order = append(b.order, &a)
-	b.tasks[a.Task] = append(b.tasks[a.Task], &a)
-	if a.State == Pending {
-		b.open[a.Task]++
-	}
+	b.enter(&item{Approval: a, Line: line})
 	return true
+}
+
+func (b *Book) enter(it *item) {
+	it.place = len(b.order)
+	b.byID[it.ID] = it
+	b.order = append(b.order, it)
+	if it.State == Pending {
+		b.open[it.Task] = append(b.open[it.Task], it)
+	}
 }
 
 // Answer enters an answer. Only the first one to a question changes anything.
 func (b *Book) Answer(id string, approved bool, by, reason string) bool {
-	a, ok := b.byID[id]
-	if !ok || a.State != Pending {
+	it, ok := b.byID[id]
+	if !ok || it.State != Pending {
 		return false
 	}
-	a.State = Denied
+	// Not in place: a snapshot may have it.
+	done := &item{Line: it.Line, place: it.place, Approval: Approval{ID: it.ID, Task: it.Task, CostCents: it.CostCents, State: Denied, By: by, Reason: reason}}
 	if approved {
-		a.State = Approved
+		done.State = Approved
 	}
-	a.By, a.Reason = by, reason
-	if b.open[a.Task]--; b.open[a.Task] == 0 {
-		delete(b.open, a.Task)
+	b.byID[id], b.order[it.place] = done, done
+	left := slices.DeleteFunc(slices.Clone(b.open[it.Task]), func(o *item) bool { return o == it })
+	if b.open[it.Task] = left; len(left) == 0 {
+		delete(b.open, it.Task)
 	}
 	return true
 }
 
-// Get returns a copy of one question.
+// Get returns a copy of one question; without its texts once it is answered.
 func (b *Book) Get(id string) (Approval, bool) {
-	a, ok := b.byID[id]
+	it, ok := b.byID[id]
 	if !ok {
 		return Approval{}, false
 	}
-	return *a, true
+	return it.Approval, true
+}
+
+// Line is the line of the log that asked a question, 0 for none.
+func (b *Book) Line(id string) int64 {
+	if it, ok := b.byID[id]; ok {
+		return it.Line
+	}
+	return 0
 }
 
 // Open is how many questions of a task wait for an answer.
-func (b *Book) Open(task string) int { return b.open[task] }
+func (b *Book) Open(task string) int { return len(b.open[task]) }
 
-// List returns copies, oldest first: those in a state, "" for all; those of a task,
-// "" for all.
-func (b *Book) List(state State, task string) []Approval {
+// Pending returns copies of a task's questions that wait for an answer, oldest first.
+func (b *Book) Pending(task string) []Approval {
 	out := []Approval{}
-	from := b.order
-	if task != "" {
-		from = b.tasks[task]
-	}
-	for _, a := range from {
-		if state == "" || a.State == state {
-			out = append(out, *a)
-		}
+	for _, it := range b.open[task] {
+		out = append(out, it.Approval)
 	}
 	return out
 }
 
+// Len is how many questions there are.
+func (b *Book) Len() int { return len(b.order) }
+
+// Snapshot is the book as it stands now, for one who reads it aside while this one
+// changes: its Part and MarshalJSON.
+func (b *Book) Snapshot() *Book { return &Book{order: slices.Clone(b.order)} }
+
+// Asked is a question as the book has it, and the line that asked it.
+type Asked struct {
+	Approval
+	Line int64
+}
+
+// Part returns up to most questions in a state, "" for all, oldest first, from a place
+// on; next is the place to go on from, 0 when no more follow.
+func (b *Book) Part(state State, from, most int) (out []Asked, next int) {
+	for i := from; i < len(b.order); i++ {
+		if it := b.order[i]; state == "" || it.State == state {
+			if len(out) == most {
+				return out, i
+			}
+			out = append(out, Asked{it.Approval, it.Line})
+		}
+	}
+	return out, 0
+}
+
 // MarshalJSON writes the book for a checkpoint.
-func (b *Book) MarshalJSON() ([]byte, error) { return Plain(b.List("", "")) }
+func (b *Book) MarshalJSON() ([]byte, error) {
+	if b.order == nil {
+		return []byte("[]"), nil
+	}
+	return Plain(b.order)
+}
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (b *Book) UnmarshalJSON(raw []byte) error {
-	var all []Approval
+	var all []*item
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return err
 	}
-	*b = Book{}
-	for _, a := range all {
-		b.Ask(a)
+	*b = Book{byID: map[string]*item{}, open: map[string][]*item{}}
+	for _, it := range all {
+		b.enter(it)
 	}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 func TestFirstAnswerHolds(t *testing.T) {
 	var b Book
 	q := Approval{ID: "t1.task.k", Task: "t1", Question: "?", CostCents: budget.Whole(5), State: Pending}
-	if !b.Ask(q) || b.Open("t1") != 1 {
+	if !b.Ask(q, 7) || b.Open("t1") != 1 {
 		t.Fatal(b)
 	}
 	again := q
 	again.Question = "something else?"
-	if b.Ask(again) || b.Open("t1") != 1 {
+	if b.Ask(again, 8) || b.Open("t1") != 1 {
 		t.Error("asked twice")
 	}
 	for i, row := range []struct {
@@ -34,18 +34,18 @@ func TestFirstAnswerHolds(t *testing.T) {
 		}
 	}
 	got, ok := b.Get("t1.task.k")
-	if !ok || got.State != Denied || got.By != "bar" || got.Reason != "why" || got.Question != "?" || b.Open("t1") != 0 {
+	if !ok || got.State != Denied || got.By != "bar" || got.Reason != "why" || got.CostCents.Cmp(q.CostCents) != 0 || b.Open("t1") != 0 {
 		t.Fatal(got, b.Open("t1"))
 	}
-	if again := q; b.Ask(again) {
+	if again := q; b.Ask(again, 9) {
 		t.Error("asked anew after the answer")
 	}
 }
 
 func TestBookIsKept(t *testing.T) {
 	var b Book
-	for _, id := range []string{"t1.task.b", "t1.task.a", "t2.task.a"} {
-		b.Ask(Approval{ID: id, Task: id[:2], State: Pending})
+	for i, id := range []string{"t1.task.b", "t1.task.a", "t2.task.a"} {
+		b.Ask(Approval{ID: id, Task: id[:2], State: Pending, Question: "May I?", Tool: "a.b", Input: json.RawMessage(`{"n":1}`)}, int64(7+i))
 	}
 	b.Answer("t1.task.a", true, "bar", "")
 	raw, err := json.Marshal(&b)
@@ -61,14 +61,37 @@ func TestBookIsKept(t *testing.T) {
 	}
 	for _, row := range []struct {
 		state State
-		task  string
 		want  int
-	}{{"", "", 3}, {Pending, "", 2}, {Approved, "", 1}, {Denied, "", 0}, {"", "t1", 2}, {Pending, "t1", 1}, {"", "t9", 0}} {
-		if got := again.List(row.state, row.task); len(got) != row.want || got == nil {
-			t.Errorf("%+v: %v", row, got)
+	}{{"", 3}, {Pending, 2}, {Approved, 1}, {Denied, 0}} {
+		if got, next := again.Part(row.state, 0, 10); len(got) != row.want || next != 0 {
+			t.Errorf("%+v: %v %d", row, got, next)
 		}
 	}
-	if all := again.List("", ""); all[0].ID != "t1.task.b" {
-		t.Error("not in the order in which they were asked")
+	all, next := again.Part("", 0, 2)
+	rest, end := again.Part("", next, 2)
+	if all = append(all, rest...); len(all) != 3 || all[0].ID != "t1.task.b" || all[2].Line != 9 || end != 0 {
+		t.Error("not in the order in which they were asked", all, end)
+	}
+	if p := again.Pending("t1"); len(p) != 1 || p[0].Question != "May I?" || string(p[0].Input) != `{"n":1}` {
+		t.Error("what is pending is not kept whole", p)
+	}
+	if p := again.Pending("t9"); p == nil || len(p) != 0 {
+		t.Error(p)
+	}
+}
+
+// Of an answered question nothing stays that grows with what it was about, and a
+// snapshot stays as it was.
+func TestAnsweredQuestionsAreSmall(t *testing.T) {
+	var b Book
+	b.Ask(Approval{ID: "t1.task.k", Task: "t1", Question: "May I?", Payee: "Bar", Purpose: "beer", Key: "k", Tool: "a.b", Input: json.RawMessage(`{"n":1}`), State: Pending}, 7)
+	before := b.Snapshot()
+	b.Answer("t1.task.k", true, "bar", "")
+	got, _ := b.Get("t1.task.k")
+	if got.Question != "" || got.Payee != "" || got.Purpose != "" || got.Key != "" || got.Tool != "" || got.Input != nil || b.Line(got.ID) != 7 {
+		t.Errorf("%+v in line %d", got, b.Line(got.ID))
+	}
+	if was, _ := before.Part("", 0, 9); len(was) != 1 || was[0].State != Pending || was[0].Question != "May I?" {
+		t.Errorf("the snapshot changed: %+v", was)
 	}
 }

@@ -92,7 +92,7 @@ var _ task.Broker = (*Broker)(nil)
 // Open makes a task's socket. It answers nobody before Listen told it whom to.
 func (b *Broker) Open(id string) task.Socket {
 	s := &socket{slog: b.opt.Slog.With("task", id), told: make(chan struct{}), closed: make(chan struct{})}
-	d := &desk{Broker: b, id: id, posts: make(chan struct{}, maxPosts), steps: make(chan struct{}, maxSteps)}
+	d := &desk{Broker: b, id: id, posts: make(chan struct{}, maxPosts), steps: make(chan struct{}, maxSteps), large: make(chan struct{}, maxLarge)}
 	s.server = &http.Server{
 		Handler:           d.routes(),
 		ReadHeaderTimeout: 30 * time.Second,

@@ -94,7 +94,7 @@ func (d *desk) call(ctx context.Context, body []byte) (any, error) {
 			return nil, o.err
 		}
 		if o.result != nil {
-			return answerOf(o.result), nil
+			return d.tell(ctx, o.result)
 		}
 		return d.await(ctx, o.flight)
 	case <-ctx.Done():
@@ -335,13 +335,33 @@ func (d *desk) await(ctx context.Context, fl *task.Flight) (any, error) {
 		}
 		switch {
 		case done:
-			return answerOf(fl.Result), nil
+			return d.tell(ctx, fl.Result)
 		case pending:
 			return callAnswer{Pending: true, Error: waiting}, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// tell is the answer with a call's result. One with a long output waits until few others
+// of this task are on their way, so that a call made again and again fills no memory.
+func (d *desk) tell(ctx context.Context, r *task.CallResult) (any, error) {
+	if r.Seq == 0 && len(r.Output) <= large {
+		return answerOf(r), nil
+	}
+	select {
+	case d.large <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	free := func() { <-d.large }
+	whole, err := d.opt.Tasks.Recall(ctx, r)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	return placed{answerOf(whole), free}, nil
 }
 
 func answerOf(r *task.CallResult) callAnswer {

@@ -30,12 +30,26 @@ const maxPosts = 16
 // holds all steps, up to 20 MB of them, for as long as its reader takes.
 const maxSteps = 2
 
+// maxLarge is how many answers with a long output are made and sent at once, to one task;
+// more wait. Each holds the output a few times, for as long as its reader takes.
+const (
+	maxLarge = 2
+	large    = 64 << 10 // bytes of an output
+)
+
 // desk answers the requests of one task.
 type desk struct {
 	*Broker
 	id    string
 	posts chan struct{}
 	steps chan struct{}
+	large chan struct{}
+}
+
+// placed is an answer that holds a place until it is sent.
+type placed struct {
+	body any
+	free func()
 }
 
 // reply is what a handler answers, as JSON.
@@ -60,6 +74,10 @@ func (d *desk) routes() http.Handler {
 				return
 			}
 			v, err := h(r.Context(), body)
+			if h, ok := v.(placed); ok {
+				defer h.free()
+				v = h.body
+			}
 			d.answer(w, v, err)
 		})
 	}

@@ -35,7 +35,7 @@ func engine(home string) error {
 	tools := toolSet{"shop.buy": shop.tool("shop.buy")}
 	o := boxOptions{tools: tools, settings: values()}
 	tasks, err := task.New(context.Background(), task.Options{
-		Home: home, Log: log, Layers: &folders{}, Tools: tools, Settings: o, Workers: map[string]task.Worker{"fake": {}}, Slog: quiet,
+		Home: home, Log: log, Layers: &folders{}, Tools: tools, Settings: o, Workers: map[string]task.Worker{"fake": {Args: []string{"worker"}}}, Slog: quiet,
 		Runner: task.RunnerFunc(func(_ context.Context, spec sandbox.Spec) (task.Sandbox, error) {
 			s := &sandboxed{exit: make(chan sandbox.Exit, 1), done: make(chan struct{}), listener: noListener{}}
 			go s.run()

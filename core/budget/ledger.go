@@ -3,6 +3,7 @@ package budget
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 )
@@ -95,6 +96,11 @@ func (l *Ledger) Sums(from, to string) []Sum {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.App, b.App), cmp.Compare(a.Model, b.Model))
 	})
 	return out
+}
+
+// Clone is a copy that changes of l don't reach.
+func (l *Ledger) Clone() *Ledger {
+	return &Ledger{cells: maps.Clone(l.cells), today: maps.Clone(l.today)}
 }
 
 type ledgerJSON struct {

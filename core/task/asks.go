@@ -70,6 +70,7 @@ func (t *Tasks) Answer(ctx context.Context, id string, approved bool, by, reason
 		return approval.Approval{}, atMost("reason", reason, MaxReason)
 	}
 	var out approval.Approval
+	var line int64
 	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		a, ok := f.Approvals.Get(id)
 		if !ok {
@@ -81,9 +82,13 @@ func (t *Tasks) Answer(ctx context.Context, id string, approved bool, by, reason
 			}
 		}
 		out, _ = f.Approvals.Get(id)
+		line = f.Approvals.Line(id)
 		return nil, nil
 	})
-	return out, err
+	if err != nil {
+		return approval.Approval{}, err
+	}
+	return t.questionOf(context.WithoutCancel(ctx), out, line)
 }
 
 // answer are the lines of a first answer.
@@ -96,14 +101,27 @@ func (f *fold) answer(e *entry, id string, approved bool, by, reason string) []a
 }
 
 // Approvals returns questions, oldest first: those in a state, "" for all.
+// EachApproval is the same without all of them in memory.
 func (t *Tasks) Approvals(ctx context.Context, state approval.State) ([]approval.Approval, error) {
-	var out []approval.Approval
-	err := t.read(ctx, func(f *fold) error { out = f.Approvals.List(state, ""); return nil })
+	out := []approval.Approval{}
+	err := t.EachApproval(ctx, state, func(a approval.Approval) error { out = append(out, a); return nil })
 	return out, err
 }
 
 // Approval returns one question.
 func (t *Tasks) Approval(ctx context.Context, id string) (approval.Approval, error) {
+	a, err := t.question(ctx, id)
+	if err != nil || a.State == approval.Pending {
+		return a, err
+	}
+	t.mu.Lock()
+	line := t.fold.Approvals.Line(id)
+	t.mu.Unlock()
+	return t.questionOf(ctx, a, line)
+}
+
+// question returns one question; without its texts once it is answered.
+func (t *Tasks) question(ctx context.Context, id string) (approval.Approval, error) {
 	var out approval.Approval
 	err := t.read(ctx, func(f *fold) error {
 		a, ok := f.Approvals.Get(id)
@@ -116,8 +134,8 @@ func (t *Tasks) Approval(ctx context.Context, id string) (approval.Approval, err
 	return out, err
 }
 
-// Await returns a question once it is answered, or as it stands when most has passed
-// (0: never) or ctx ends. An answer is on disk before anyone sees it.
+// Await returns a question once it is answered, then without its texts, or as it stands
+// when most has passed (0: never) or ctx ends. An answer is on disk before anyone sees it.
 func (t *Tasks) Await(ctx context.Context, id string, most time.Duration) (approval.Approval, error) {
 	var late <-chan time.Time
 	if most > 0 {
@@ -135,7 +153,7 @@ func (t *Tasks) Await(ctx context.Context, id string, most time.Duration) (appro
 	case <-ctx.Done():
 		return approval.Approval{}, ctx.Err()
 	}
-	return t.Approval(ctx, id)
+	return t.question(ctx, id)
 }
 
 // answerOf is closed once a question is answered.

@@ -1,11 +1,9 @@
 package task
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -82,10 +80,11 @@ type sum [sha256.Size]byte
 func sumOf(input json.RawMessage) sum { return sha256.Sum256(canonical(input)) }
 
 // Begin enters a call. The same key, or the same tool and input while an earlier call
-// is not over, is the same call: it is asked, run and charged once. Of result, and
-// flight one is set; mine says that the caller has to fly it.
+// is not over, is the same call: it is asked, run and charged once. Of result, which may
+// need Recall, and flight one is set; mine says that the caller has to fly it.
 func (t *Tasks) Begin(ctx context.Context, id string, c Call) (result *CallResult, fl *Flight, mine bool, err error) {
 	c.sum = sumOf(c.Input)
+	var caller part
 	err = t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		e, err := f.entry(id)
 		if err != nil {
@@ -112,33 +111,33 @@ func (t *Tasks) Begin(ctx context.Context, id string, c Call) (result *CallResul
 			return evs, nil
 		}
 		c.Key, mine = key, true
-		fl = &Flight{Task: e.copy(), Call: c, Done: make(chan struct{}), changed: make(chan struct{})}
+		caller = e.part()
+		fl = &Flight{Task: caller.Task, Call: c, Done: make(chan struct{}), changed: make(chan struct{})}
 		if t.flights[id] == nil {
 			t.flights[id] = map[string]*Flight{}
 		}
 		t.flights[id][key] = fl
 		return evs, nil
 	})
-	if err == nil && result != nil && result.Seq != 0 {
-		result, err = t.recall(ctx, result.Seq)
+	if mine && err == nil {
+		fl.Task, err = t.wholeOf(ctx, caller)
+	}
+	if mine && err != nil {
+		t.Land(fl, CallResult{Error: err.Error()})
+		fl, mine = nil, false
 	}
 	return result, fl, mine, err
 }
 
-// recall reads a result from its line in the log.
-func (t *Tasks) recall(ctx context.Context, seq int64) (*CallResult, error) {
-	var out *CallResult
-	found := errors.New("found")
-	err := t.opt.Log.Read(ctx, seq-1, func(_ []byte, event func() (actionlog.Event, error)) error {
-		ev, err := event()
-		if err != nil {
-			return err
-		}
-		out = &CallResult{OK: ev.OK != nil && *ev.OK, Output: ev.Output, Error: ev.Error}
-		return found
-	})
-	if !errors.Is(err, found) {
-		return nil, fmt.Errorf("the result in line %d: %w", seq, cmp.Or(err, errors.New("it is not there")))
+// Recall is a result with its output: one that is long is read from its line in the log.
+func (t *Tasks) Recall(ctx context.Context, r *CallResult) (*CallResult, error) {
+	if r.Seq == 0 {
+		return r, nil
+	}
+	out := &CallResult{OK: r.OK, Error: r.Error, Reason: r.Reason}
+	err := t.gather(ctx, []want{{r.Seq, func(ev *actionlog.Event) error { out.Output = ev.Output; return nil }}})
+	if err != nil {
+		return nil, fmt.Errorf("reading a result in the log: %w", err)
 	}
 	return out, nil
 }

@@ -34,7 +34,7 @@ func foldedNote(workspace string, tasks []string) actionlog.Event {
 // folded takes tasks out of the layers of their workspace.
 func (f *fold) folded(tasks []string) {
 	for _, id := range tasks {
-		if e := f.Tasks[id]; e != nil && e.State == Done {
+		if e := f.own(id); e != nil && e.State == Done {
 			e.Folded = true
 			f.done[e.Workspace] = slices.DeleteFunc(f.done[e.Workspace], func(o string) bool { return o == id })
 		}
@@ -97,9 +97,15 @@ func (t *Tasks) seenByAll(workspace string, done []string) int {
 		}
 		n = i
 	}
-	for id, e := range t.fold.Tasks {
-		if (t.fold.live[id] || t.live[id] != nil) && e.Workspace == workspace {
+	for id := range t.fold.live {
+		if e := t.fold.Tasks[id]; e.Workspace == workspace {
 			common(e.Layers)
+		}
+	}
+	// What was killed may live a moment longer than its state says.
+	for id, r := range t.live {
+		if t.fold.Tasks[id].Workspace == workspace {
+			common(r.layers)
 		}
 	}
 	for _, p := range t.puts {

@@ -31,9 +31,10 @@ func (t *Tasks) Create(ctx context.Context, body []byte, from Caller) (Task, err
 		if err := t.submit(evs); err != nil {
 			return nil, err
 		}
-		made = f.Tasks[id].copy()
+		made = f.Tasks[id].part().Task
 		return nil, nil
 	})
+	made.Spec = s
 	return made, err
 }
 
@@ -57,14 +58,6 @@ func newID(f *fold) string {
 	}
 }
 
-// copy is what may be shown of an entry.
-func (e *entry) copy() Task {
-	c := e.Task
-	c.Layers = slices.Clone(c.Layers)
-	c.Tools, c.Hosts = slices.Clone(c.Tools), slices.Clone(c.Hosts)
-	return c
-}
-
 func (f *fold) entry(id string) (*entry, error) {
 	e := f.Tasks[id]
 	if e == nil {
@@ -75,30 +68,37 @@ func (f *fold) entry(id string) (*entry, error) {
 
 // Get returns one task.
 func (t *Tasks) Get(ctx context.Context, id string) (Task, error) {
-	var out Task
+	var out part
 	err := t.read(ctx, func(f *fold) error {
 		e, err := f.entry(id)
 		if err == nil {
-			out = e.copy()
+			out = e.part()
 		}
 		return err
 	})
-	return out, err
+	if err != nil {
+		return Task{}, err
+	}
+	return t.wholeOf(ctx, out)
 }
 
 // Steps returns a task and every step that it logged so far, for a worker that
 // carries on.
 func (t *Tasks) Steps(ctx context.Context, id string) (Task, []Step, error) {
-	var out Task
+	var out part
 	var steps []Step
 	err := t.read(ctx, func(f *fold) error {
 		e, err := f.entry(id)
 		if err == nil {
-			out, steps = e.copy(), slices.Clone(e.Steps)
+			out, steps = e.part(), slices.Clip(e.Steps)
 		}
 		return err
 	})
-	return out, steps, err
+	if err != nil {
+		return Task{}, nil, err
+	}
+	whole, err := t.wholeOf(ctx, out)
+	return whole, steps, err
 }
 
 // The number of tasks that a page has.
@@ -115,27 +115,31 @@ type Filter struct {
 	Limit     int    // DefaultPage when 0
 }
 
-// List returns tasks, newest first.
+// List returns tasks, newest first. Each is the same without all of them in memory.
 func (t *Tasks) List(ctx context.Context, want Filter) ([]Task, error) {
+	out := []Task{}
+	err := t.Each(ctx, want, func(one Task) error { out = append(out, one); return nil })
+	return out, err
+}
+
+func (t *Tasks) list(ctx context.Context, want Filter) ([]part, error) {
 	if want.Limit == 0 {
 		want.Limit = DefaultPage
 	}
-	out := []Task{}
+	var out []part
 	err := t.read(ctx, func(f *fold) error {
-		from := len(f.Order)
+		from := len(f.order)
 		if want.Before != "" {
 			e, err := f.entry(want.Before)
 			if err != nil {
 				return err
 			}
-			from, _ = slices.BinarySearchFunc(f.Order, e.Seq, func(id string, seq int64) int {
-				return int(f.Tasks[id].Seq - seq)
-			})
+			from = e.place
 		}
 		for i := from - 1; i >= 0 && len(out) < want.Limit; i-- {
-			e := f.Tasks[f.Order[i]]
+			e := f.order[i]
 			if (want.State == "" || e.State == want.State) && (want.Workspace == "" || e.Workspace == want.Workspace) {
-				out = append(out, e.copy())
+				out = append(out, e.part())
 			}
 		}
 		return nil

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"gurtos/core/actionlog"
-	"gurtos/core/approval"
 )
 
 // Who answers the questions that a task leaves open.
@@ -23,7 +22,7 @@ const (
 func (t *Tasks) end(e *entry, to State, why, by string) []actionlog.Event {
 	var evs []actionlog.Event
 	no := false
-	for _, a := range t.fold.Approvals.List(approval.Pending, e.ID) {
+	for _, a := range t.fold.Approvals.Pending(e.ID) {
 		evs = append(evs, actionlog.Event{Type: actionlog.TypeApprovalAnswered, Task: e.ID, ID: a.ID, Approved: &no, By: by})
 	}
 	evs = append(evs, t.lost(e)...)
@@ -83,7 +82,7 @@ func (t *Tasks) Trap(ctx context.Context, id, alert string) error {
 
 // leave writes the end of a task that a person or the box decides on.
 func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string, notes ...actionlog.Event) (Task, error) {
-	var out Task
+	var out part
 	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
 		e, err := f.entry(id)
 		if err != nil {
@@ -100,10 +99,13 @@ func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string, 
 		if err := t.submit(append(t.end(e, to, why, by), notes...)); err != nil {
 			return nil, err
 		}
-		out = e.copy()
+		out = f.Tasks[id].part()
 		return nil, nil
 	})
-	return out, err
+	if err != nil {
+		return Task{}, err
+	}
+	return t.wholeOf(context.WithoutCancel(ctx), out)
 }
 
 // Kill ends the sandbox of a task that ended, if it has one.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,11 +16,15 @@ import (
 
 // fold is all state of the box that follows from its log. Only apply changes it, so
 // that the same lines always give the same state.
+//
+// What it keeps of a task that ended and of a question that was answered doesn't grow
+// with what stood in them: their texts are in the log, and are read there when
+// somebody asks (whole.go).
 type fold struct {
 	Seq       int64                        // of the last line applied
 	At        string                       // of the same
 	Tasks     map[string]*entry            //
-	Order     []string                     // ids as they were created
+	order     []*entry                     // the same as they were created
 	Approvals approval.Book                //
 	Ledger    budget.Ledger                //
 	Paused    bool                         // Pause all agents is on
@@ -34,9 +39,11 @@ type fold struct {
 	done  map[string][]string // by workspace, in the order in which they became done
 }
 
-// entry is a task and what only its broker needs.
+// entry is a task and what only its broker needs. One that is neither running nor
+// waiting is never changed in place (own), so that a snapshot may have it.
 type entry struct {
-	Task
+	Task                      // without its prompt; once it ended without what slim takes away
+	Long     long             // where the log has what is not kept
 	Steps    []Step           // every step, while the task may still be resumed
 	Calls    map[string]*call // by key, while the task may still call
 	Alias    map[string]string
@@ -47,7 +54,20 @@ type entry struct {
 	Folded   bool         // its layer became part of the workspace's base for good
 	ModelAsk int          // questions asked for the model's cost
 	Granted  budget.Cents // what those that were approved added to the budget for the model
+
+	place int // in fold.order
 }
+
+// long are the lines of the log that hold what an entry doesn't keep; 0 for what there
+// is none of, or what is kept. The spec is in the line that created the task.
+type long struct {
+	Layers  int64 `json:",omitempty"`
+	Error   int64 `json:",omitempty"`
+	Summary int64 `json:",omitempty"`
+}
+
+// keepText is how many bytes of an error or a summary are kept of a task that ended.
+const keepText = 200
 
 // Step is a line of progress as a worker gets it back.
 type Step struct {
@@ -58,9 +78,10 @@ type Step struct {
 // call is what the log tells of one key.
 type call struct {
 	Tool     string
-	Input    json.RawMessage
-	Started  bool         // tool.call is logged
-	Reserved budget.Cents // by it, until its result
+	Input    json.RawMessage // nil once there is a result and it is long: then Sum stands for it
+	Sum      []byte          `json:",omitempty"`
+	Started  bool            // tool.call is logged
+	Reserved budget.Cents    // by it, until its result
 	Result   *CallResult
 
 	summed *sum // of Input, once somebody asked
@@ -68,7 +89,10 @@ type call struct {
 
 func (c *call) sum() sum {
 	if c.summed == nil {
-		s := sumOf(c.Input)
+		var s sum
+		if copy(s[:], c.Sum) == 0 {
+			s = sumOf(c.Input)
+		}
 		c.summed = &s
 	}
 	return *c.summed
@@ -84,9 +108,9 @@ type CallResult struct {
 	Cents  budget.Cents    `json:"-"`
 }
 
-// keepOutput is how many bytes of a call's output are kept in memory; a longer one is
-// read from the log again.
-const keepOutput = 16 << 10
+// keepOutput is how many bytes of the input and the output of a call that is over are
+// kept in memory; a longer output is read from the log again.
+const keepOutput = 1 << 10
 
 func newFold() *fold {
 	return &fold{
@@ -103,7 +127,7 @@ func (f *fold) apply(ev *actionlog.Event) error {
 	if ev.Type == actionlog.TypeTaskCreated {
 		return f.created(ev)
 	}
-	e := f.Tasks[ev.Task]
+	e := f.own(ev.Task)
 	if e == nil && ev.Task != "" && ev.Type != actionlog.TypeNote {
 		return fmt.Errorf("line %d: there is no task %s", ev.Seq, ev.Task)
 	}
@@ -139,10 +163,41 @@ func (f *fold) created(ev *actionlog.Event) error {
 	e.ID, e.User, e.App = ev.Task, ev.User, ev.App
 	e.Layers = []string{}
 	e.CreatedAt, e.UpdatedAt = ev.At, ev.At
-	f.Tasks[e.ID] = e
-	f.Order = append(f.Order, e.ID)
+	e.Prompt = ""
+	f.add(e)
 	f.enter(e, Queued)
 	return nil
+}
+
+func (f *fold) add(e *entry) {
+	e.place = len(f.order)
+	f.Tasks[e.ID] = e
+	f.order = append(f.order, e)
+}
+
+// own is the task's entry to be changed, nil where there is none. One that a snapshot
+// may have is replaced by a copy first.
+func (f *fold) own(id string) *entry {
+	e := f.Tasks[id]
+	if e == nil || e.State.Live() {
+		return e
+	}
+	e = e.clone()
+	f.Tasks[id], f.order[e.place] = e, e
+	return e
+}
+
+// clone is a copy that changes of the entry don't reach.
+func (e *entry) clone() *entry {
+	c := *e
+	c.Steps = slices.Clip(e.Steps)
+	c.Alias = maps.Clone(e.Alias)
+	c.Calls = maps.Clone(e.Calls)
+	for key, k := range c.Calls {
+		one := *k
+		c.Calls[key] = &one
+	}
+	return &c
 }
 
 // enter moves a task from the state it is in into another.
@@ -183,33 +238,51 @@ func (f *fold) seen(workspace string) []string {
 func (f *fold) state(e *entry, ev *actionlog.Event) {
 	f.enter(e, State(ev.State))
 	if ev.Layers != nil {
-		e.Layers = ev.Layers
+		e.Layers, e.Long.Layers = ev.Layers, ev.Seq
 	}
 	if ev.Error != "" {
-		e.Error = ev.Error
+		e.Error, e.Long.Error = ev.Error, ev.Seq
 	}
 	if ev.Summary != "" {
-		e.Summary = ev.Summary
+		e.Summary, e.Long.Summary = ev.Summary, ev.Seq
 	}
 	if !e.State.Ended() {
 		return
 	}
 	e.EndSeq, e.EndAt = ev.Seq, ev.At
-	e.Steps = nil
+	e.slim()
 	// What runs still may end and be charged; the rest can't be called again.
 	for key, c := range e.Calls {
 		if c.Result != nil || !c.Started {
 			delete(e.Calls, key)
 		}
 	}
-	e.Alias = nil
+	if len(e.Calls) == 0 {
+		e.Calls = nil
+	}
+}
+
+// slim takes away what stands in the log too and nobody needs any more to decide.
+func (e *entry) slim() {
+	e.Spec = Spec{Workspace: e.Workspace}
+	e.User, e.Layers, e.Steps, e.Alias = "", nil, nil, nil
+	if len(e.Error) > keepText {
+		e.Error = ""
+	} else {
+		e.Long.Error = 0
+	}
+	if len(e.Summary) > keepText && e.Long.Summary != 0 {
+		e.Summary = ""
+	} else {
+		e.Long.Summary = 0
+	}
 }
 
 // stepLength is how many characters of its latest step a task shows.
 const stepLength = 200
 
 func (e *entry) step(ev *actionlog.Event) {
-	e.Step = cut(ev.Text, stepLength)
+	e.Step = strings.Clone(cut(ev.Text, stepLength)) // else all of the text stays
 	if !e.State.Ended() {
 		e.Steps = append(e.Steps, Step{ev.Text, ev.Data})
 	}
@@ -220,10 +293,10 @@ func (e *entry) step(ev *actionlog.Event) {
 		switch s := data.Summary.(type) {
 		case bool:
 			if s {
-				e.Summary = ev.Text
+				e.Summary, e.Long.Summary = ev.Text, 0
 			}
 		case string:
-			e.Summary = s
+			e.Summary, e.Long.Summary = s, 0
 		}
 	}
 }
@@ -247,6 +320,9 @@ func AppOf(tool string) string {
 
 func (f *fold) called(e *entry, ev *actionlog.Event) {
 	f.release(e, e.Calls[ev.Key])
+	if e.Calls == nil {
+		e.Calls = map[string]*call{}
+	}
 	c := &call{Tool: ev.Tool, Input: ev.Input, Started: true, Reserved: extraCents(ev, "reserved")}
 	if was := e.Calls[ev.Key]; was != nil && bytes.Equal(was.Input, c.Input) {
 		c.summed = was.summed
@@ -274,6 +350,9 @@ func (f *fold) returned(e *entry, ev *actionlog.Event) {
 	c := e.Calls[ev.Key]
 	if c == nil {
 		c = &call{}
+		if e.Calls == nil {
+			e.Calls = map[string]*call{}
+		}
 		e.Calls[ev.Key] = c
 	}
 	f.release(e, c)
@@ -282,12 +361,18 @@ func (f *fold) returned(e *entry, ev *actionlog.Event) {
 		r.Output, r.Seq = nil, ev.Seq
 	}
 	c.Result = r
+	if len(c.Input) > keepOutput {
+		s := c.sum()
+		c.Input, c.Sum = nil, s[:]
+	}
 	e.CostCents = e.CostCents.Add(r.Cents)
 	if r.Cents.Sign() > 0 {
 		f.Ledger.AddTool(budget.Day(ev.At), AppOf(c.Tool), r.Cents)
 	}
 	if e.State.Ended() {
-		delete(e.Calls, ev.Key)
+		if delete(e.Calls, ev.Key); len(e.Calls) == 0 {
+			e.Calls = nil
+		}
 	}
 }
 
@@ -296,13 +381,13 @@ func (f *fold) asked(e *entry, ev *actionlog.Event) error {
 	if err := json.Unmarshal(ev.Approval, &a); err != nil {
 		return fmt.Errorf("line %d: the approval: %w", ev.Seq, err)
 	}
-	if !f.Approvals.Ask(a) {
+	if !f.Approvals.Ask(a, ev.Seq) {
 		return nil
 	}
 	if strings.HasPrefix(a.ID, e.ID+".budget.model.") {
 		e.ModelAsk++
 	}
-	if a.Tool != "" && e.Calls[a.Key] == nil {
+	if a.Tool != "" && e.Calls[a.Key] == nil && !e.State.Ended() {
 		e.Calls[a.Key] = &call{Tool: a.Tool, Input: a.Input}
 	}
 	return nil

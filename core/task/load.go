@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/approval"
@@ -36,15 +38,21 @@ type checkpoint struct {
 	Memory    memory                       `json:"memory"`
 }
 
-func (f *fold) encode() ([]byte, error) {
+// snapshot is the fold as it stands now, for one who encodes it aside while the fold
+// goes on. It takes no time that grows with what old tasks were about.
+func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
-		Version: checkpointVersion, At: f.At, Done: f.done, Approvals: &f.Approvals, Ledger: &f.Ledger,
-		Paused: f.Paused, Rights: f.Rights, InFlight: f.InFlight, Memory: f.Memory.clone(), Tasks: make([]*entry, 0, len(f.Order)),
+		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
+		Paused: f.Paused, Rights: maps.Clone(f.Rights), InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
 	}
-	for _, id := range f.Order {
-		c.Tasks = append(c.Tasks, f.Tasks[id])
+	for workspace, done := range f.done {
+		c.Done[workspace] = slices.Clone(done)
 	}
-	return approval.Plain(c)
+	for id := range f.live {
+		e := f.Tasks[id]
+		c.Tasks[e.place] = e.clone()
+	}
+	return c
 }
 
 func decodeFold(seq int64, b []byte) (*fold, error) {
@@ -66,8 +74,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 	for _, e := range c.Tasks {
 		state := e.State
 		e.State = ""
-		f.Tasks[e.ID] = e
-		f.Order = append(f.Order, e.ID)
+		f.add(e)
 		f.enter(e, state)
 	}
 	// enter has them in the order of creation; the order in which they ended counts.
@@ -103,9 +110,10 @@ func (t *Tasks) save(least int64) error {
 		t.mu.Unlock()
 		return nil
 	}
-	b, err := t.fold.encode()
+	state := t.fold.snapshot()
 	t.saved = seq
 	t.mu.Unlock()
+	b, err := approval.Plain(state)
 	if err != nil {
 		return err
 	}

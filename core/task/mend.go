@@ -20,8 +20,8 @@ func (t *Tasks) mend(ctx context.Context) error {
 			evs = append(evs, foldedNote(ws, t.applied[ws]))
 		}
 		t.applied = nil
-		for _, id := range f.Order {
-			e, open := f.Tasks[id], f.Approvals.Open(id) > 0
+		for _, e := range f.order {
+			id, open := e.ID, f.Approvals.Open(e.ID) > 0
 			switch {
 			case e.State == Running && open:
 				evs = append(evs, actionlog.Event{Type: actionlog.TypeTaskState, Task: id, State: string(Waiting)})

@@ -88,7 +88,7 @@ func (t *Tasks) write(ctx context.Context, id, workspace string, seen []string, 
 	if err != nil {
 		return Task{}, err
 	}
-	var out Task
+	var out part
 	// One batch. A power cut in the middle of it leaves a task whose layer is sealed,
 	// which the next start takes for what it is: done.
 	err = t.commit(context.WithoutCancel(ctx), func(f *fold) ([]actionlog.Event, error) {
@@ -101,8 +101,11 @@ func (t *Tasks) write(ctx context.Context, id, workspace string, seen []string, 
 			return nil, err
 		}
 		t.disk[id] = true
-		out = f.Tasks[id].copy()
+		out = f.Tasks[id].part()
 		return nil, nil
 	})
-	return out, err
+	if err != nil {
+		return Task{}, err
+	}
+	return t.wholeOf(context.WithoutCancel(ctx), out)
 }

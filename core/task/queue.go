@@ -134,7 +134,7 @@ func (t *Tasks) oldest() string {
 
 // begin enters a run of a task that is to have a sandbox. mu is held.
 func (t *Tasks) begin(id string) *run {
-	r := &run{id: id, ready: make(chan struct{})}
+	r := &run{id: id, layers: t.fold.Tasks[id].Layers, ready: make(chan struct{})}
 	t.live[id] = r
 	t.disk[id] = true
 	return r

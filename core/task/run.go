@@ -16,7 +16,8 @@ import (
 
 // run is one sandbox of a task, from its slot to the end of all that lived in it.
 type run struct {
-	id string
+	id     string
+	layers []string // tasks whose layers it sees
 
 	sandbox Sandbox // guarded by Tasks.mu; nil until it is started
 	killed  bool    // guarded by Tasks.mu; nobody wants it any more

@@ -78,9 +78,9 @@ func (t *Tasks) leftovers() (out []leftover, seq int64) {
 		}
 	}
 	// What was killed may live a moment longer than its state says.
-	for id := range t.live {
+	for id, r := range t.live {
 		read[id] = true
-		for _, lower := range t.fold.Tasks[id].Layers {
+		for _, lower := range r.layers {
 			read[lower] = true
 		}
 	}

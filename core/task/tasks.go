@@ -22,6 +22,7 @@ type Log interface {
 	Submit(ev ...actionlog.Event) (last int64, err error)
 	Wait(ctx context.Context, seq int64) error
 	Read(ctx context.Context, after int64, fn actionlog.Reader) error
+	Lines(ctx context.Context, seqs []int64, fn actionlog.Reader) error
 	SaveCheckpoint(seq int64, state []byte) error
 	LoadCheckpoint() (seq int64, state []byte, ok bool)
 	Room() (actionlog.Room, error)

@@ -71,20 +71,27 @@ func (t *Tasks) now(ctx context.Context, workspace string) (layers.View, error) 
 // changed returns a task whose layer may be looked at, its view, and the layers of
 // done tasks that it did not see.
 func (t *Tasks) changed(ctx context.Context, id string) (e Task, v layers.View, others []string, err error) {
+	var p part
+	var done []string
 	err = t.read(ctx, func(f *fold) error {
 		en, err := f.entry(id)
-		if err != nil {
-			return err
+		if err == nil {
+			p, done = en.part(), f.seen(en.Workspace)
 		}
-		e = en.copy()
-		for _, other := range f.seen(e.Workspace) {
-			if other != id && !slices.Contains(e.Layers, other) {
-				others = append(others, t.layerDir(other))
-			}
-		}
-		return nil
+		return err
 	})
-	return e, t.view(e), others, err
+	if err != nil {
+		return Task{}, layers.View{}, nil, err
+	}
+	if e, err = t.wholeOf(ctx, p); err != nil {
+		return Task{}, layers.View{}, nil, err
+	}
+	for _, other := range done {
+		if other != id && !slices.Contains(e.Layers, other) {
+			others = append(others, t.layerDir(other))
+		}
+	}
+	return e, t.view(e), others, nil
 }
 
 // Changes lists what a task changed, against what it saw.

@@ -42,7 +42,7 @@ var tasks = []Guard{
 	{"approvals: the first answer holds", "core/task/asks.go", `		if a.State == approval.Pending {
 			if err`, `		if a.State != "" {
 			if err`, "./core/broker", "TestRandomInterleavings"},
-	{"approvals: the fold keeps the first answer", "core/approval/book.go", `	if !ok || a.State != Pending {`, `	if !ok {`, "./core/approval", "TestFirstAnswerHolds"},
+	{"approvals: the fold keeps the first answer", "core/approval/book.go", `	if !ok || it.State != Pending {`, `	if !ok {`, "./core/approval", "TestFirstAnswerHolds"},
 	{"approvals: an end closes what is open", "core/task/end.go", `		evs = append(evs, actionlog.Event{Type: actionlog.TypeApprovalAnswered, Task: e.ID, ID: a.ID, Approved: &no, By: by})`, `		_, _ = a, no`, "./core/broker", "TestStopAndUndoAnywhere"},
 	{"money: the budget", "core/task/money.go", `	if spent.Add(c.Cost).Cmp(e.BudgetCents) > 0 {`, `	if spent.Cmp(e.BudgetCents) > 0 {`, "./core/broker", "TestWhenMoneyAsks"},
 	{"money: calls in flight count", "core/task/money.go", `	spent := e.CostCents.Add(reserved)`, `	spent := e.CostCents`, "./core/broker", "TestFiftyAtOnceNeverOvershoot/budget"},
