@@ -14,6 +14,7 @@ import (
 
 	"gurtos/core/box"
 	"gurtos/core/config"
+	"gurtos/portal/kit"
 	"gurtos/sandbox"
 )
 
@@ -54,7 +55,7 @@ func run() error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	b, err := box.Open(ctx, box.Options{Config: conf, Log: log})
+	b, err := box.Open(ctx, box.Options{Config: conf, Kit: kit.Files, Log: log})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // ended before it had begun
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/app"
 	"gurtos/core/device"
 	"gurtos/core/settings"
 	"gurtos/core/strict"
@@ -50,6 +51,7 @@ func asError(err error) *Error {
 		gone     *task.Gone
 		off      *task.Forbidden
 		slow     *device.Slow
+		blamed   *app.Refusal
 	)
 	switch {
 	case errors.As(err, &is):
@@ -62,6 +64,8 @@ func asError(err error) *Error {
 		return &Error{Status: http.StatusGone, Sentence: err.Error()}
 	case errors.As(err, &off):
 		return &Error{Status: http.StatusForbidden, Sentence: err.Error()}
+	case errors.As(err, &blamed):
+		return &Error{Status: blamed.Status, Sentence: blamed.Sentence}
 	case errors.As(err, &slow):
 		h := http.Header{"Retry-After": {strconv.Itoa(int(slow.After/time.Second) + 1)}}
 		return &Error{Status: http.StatusTooManyRequests, Sentence: err.Error(), header: h}
@@ -122,6 +126,12 @@ func (s *Server) fail(c *call, err error) {
 	}
 	for _, name := range []string{"Content-Disposition", "ETag", "Last-Modified", "Content-Length"} {
 		h.Del(name)
+	}
+	if foreign(c.r.URL.Path) {
+		h.Set("Content-Security-Policy", sandboxed)
+		if c.r.Method == http.MethodGet && navigates(c.r) && s.failPage(c, e) == nil {
+			return
+		}
 	}
 	body := map[string]any{"error": e.Sentence}
 	for k, v := range e.More {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/app"
 	"gurtos/core/approval"
 	"gurtos/core/budget"
 	"gurtos/core/device"
@@ -22,6 +23,7 @@ import (
 	"gurtos/core/settings"
 	"gurtos/core/task"
 	"gurtos/core/vault"
+	windows "gurtos/core/window"
 	"gurtos/core/workspace"
 	"gurtos/sandbox/layers"
 )
@@ -36,8 +38,10 @@ type Tasks interface {
 	Pause(ctx context.Context, paused bool, by string) error
 	Standstill() string // why no agent works, "" when they do
 	Approvals(ctx context.Context, state approval.State) ([]approval.Approval, error)
+	Approval(ctx context.Context, id string) (approval.Approval, error)
 	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
 	Note(ctx context.Context, what string, data map[string]any, task string) error
+	Rights(ctx context.Context, app string) (permission.Rights, error)
 	AllRights(ctx context.Context) (map[string]permission.Rights, error)
 	SetRights(ctx context.Context, app string, body []byte, by string) (permission.Rights, error)
 	Spend(ctx context.Context, from, to string) ([]budget.Sum, error)
@@ -65,6 +69,8 @@ type Options struct {
 	Devices    *device.Devices
 	Vault      *vault.Vault
 	Workspaces *workspace.Workspaces
+	Apps       Apps
+	Kit        fs.FS        // what pages of apps are lent at /kit/
 	Broken     func() error // why the action log takes nothing any more; nil while it does
 	Log        *slog.Logger
 
@@ -102,6 +108,10 @@ type Server struct {
 	started time.Time
 	counts  counts
 	gauges  func() []Gauge // of the machine, for metrics; nil for none
+	windows *windows.Windows[caller]
+	kit     map[string]kitFile // by name
+	script  string             // that is put first into pages of apps
+	refused refusals
 	ending  chan struct{} // closed when Serve ends: streams end with it
 
 	document func() ([]byte, error) // the OpenAPI document, made once
@@ -110,7 +120,13 @@ type Server struct {
 // New makes a Server.
 func New(o Options) *Server {
 	s := &Server{opt: o, own: ownSocket, started: time.Now(), ending: make(chan struct{})}
+	if o.Apps == nil {
+		s.opt.Apps = &app.Registry{} // a box without apps
+	}
 	s.routes = newRoutes(Routes)
+	s.windows = windows.New(func(c caller) <-chan struct{} { return c.gone })
+	s.kit = readKit(o.Kit)
+	s.script = scriptTag(s.kit)
 	s.document = sync.OnceValues(func() ([]byte, error) { return json.MarshalIndent(openAPIDoc(Routes), "", " ") })
 	s.opt.Log = o.Log.With("part", "api")
 	return s
@@ -171,15 +187,25 @@ func (s *Server) Serve(ctx context.Context, local, lan []net.Listener) error {
 
 // call is one request on its way through a handler.
 type call struct {
-	w      *writer
-	r      *http.Request
-	caller caller
-	route  *Route
+	w        *writer
+	r        *http.Request
+	caller   caller
+	route    *Route
+	inQuery  string // the token that came in the address, "" for none
+	app      app.Info
+	appRoute app.Route
 }
 
 // ServeHTTP takes a request through guard, caller, route, right and handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{w: newWriter(w), r: r, route: noRoute}
+	c.w.Header().Set("X-Content-Type-Options", "nosniff")
+	c.w.Header().Set("Referrer-Policy", "no-referrer")
+	if foreign(r.URL.Path) {
+		c.w.Header().Set("Content-Security-Policy", sandboxed)
+		c.w.Header().Set("Vary", "Origin")
+		c.share()
+	}
 	body := &body{ReadCloser: r.Body, rc: c.w.rc, began: time.Now()}
 	r.Body = body
 	defer func() {
@@ -200,9 +226,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(c *call) error {
 	c.r.Header.Del("X-Box-Caller")
-	h := c.w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
 	path, found := s.routes.find(c.r)
 	from, err := s.guard(c.r)
 	if err != nil && !(found && path.open && !changes(c.r)) {
@@ -216,16 +239,20 @@ func (s *Server) serve(c *call) error {
 		return err
 	}
 	if route == nil { // OPTIONS
-		h.Set("Allow", path.allow)
-		c.w.WriteHeader(http.StatusNoContent)
+		c.preflight(path.allow)
 		return nil
 	}
 	c.route = route
-	if c.caller, err = s.identify(c.r, from); err != nil {
+	if c.caller, err = s.identify(c, from); err != nil {
 		return err
 	}
 	if err := c.allowed(); err != nil {
 		return err
+	}
+	if route.Gate != nil {
+		if err := route.Gate(s, c); err != nil {
+			return err
+		}
 	}
 	if err := c.limit(); err != nil {
 		return err
@@ -235,15 +262,15 @@ func (s *Server) serve(c *call) error {
 
 // allowed holds the caller to the rights table.
 func (c *call) allowed() error {
-	if c.route.Who&c.caller.kind != 0 {
+	who := c.route.Who
+	switch kind := c.caller.kind; {
+	case kind == window && who&window != 0 && who&c.caller.opener == 0: // narrowed, never more
+	case who&kind != 0:
 		return nil
-	}
-	if c.caller.kind == none {
-		return &Error{
-			Status:   http.StatusUnauthorized,
-			Sentence: "this needs the token of a paired device. Pair one with the code that `box pair` shows on the box",
-			header:   http.Header{"WWW-Authenticate": {"Bearer"}},
-		}
+	case kind == window:
+		return errWindow
+	case kind == none:
+		return errNoToken
 	}
 	return refuse("%s is not paired as the owner, and only an owner's device or the box's own screen may do this", c.caller.name())
 }
@@ -254,15 +281,14 @@ func (c *call) limit() error {
 	if most == 0 {
 		most = smallBody
 	}
+	if c.caller.kind == none && c.route.Strangers != 0 {
+		most = c.route.Strangers
+	}
 	if c.r.ContentLength > most {
-		// A browser reads an answer only after it could send for a while.
-		if c.r.Header.Get("Expect") == "" {
-			io.CopyN(io.Discard, c.r.Body, drain)
-		}
-		c.w.Header().Set("Connection", "close")
+		c.drain(c.r.Body)
 		return &Error{Status: http.StatusRequestEntityTooLarge, Sentence: "the body is larger than " + size(most)}
 	}
-	c.r.Body = http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, most)
+	c.r.Body = &limited{ReadCloser: c.r.Body, c: c, left: most, most: most}
 	return nil
 }
 

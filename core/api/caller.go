@@ -5,11 +5,14 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gurtos/core/device"
+	windows "gurtos/core/window"
 )
 
 // who is a set of kinds of callers.
@@ -29,8 +32,31 @@ const (
 // caller is who makes a request.
 type caller struct {
 	kind   who
-	device device.Device   // of owner and member
+	device device.Device   // of owner and member, and of a window that one opened
 	gone   <-chan struct{} // closed when the device is removed; nil for others
+
+	app    string    // whose window it is
+	opener who       // who opened the window: screen, owner or member
+	until  time.Time // when the window ends
+}
+
+// Refusals that more than one place has.
+var (
+	bearer     = http.Header{"WWW-Authenticate": {"Bearer"}}
+	errNoToken = &Error{
+		Status:   http.StatusUnauthorized,
+		Sentence: "this needs the token of a paired device. Pair one with the code that `box pair` shows on the box",
+		header:   bearer,
+	}
+	errWindow = &Error{Status: http.StatusForbidden, Sentence: "an app's window may use only its own routes"}
+)
+
+// self is the kind by which the caller is known: of a window, its opener's.
+func (c caller) self() who {
+	if c.kind == window {
+		return c.opener
+	}
+	return c.kind
 }
 
 // byConnection says that the right comes from the connection and not from a token.
@@ -38,7 +64,7 @@ func (c caller) byConnection() bool { return c.kind == screen }
 
 // name is how the log calls the caller.
 func (c caller) name() string {
-	switch c.kind {
+	switch c.self() {
 	case screen:
 		return "box screen"
 	case owner, member:
@@ -49,7 +75,7 @@ func (c caller) name() string {
 
 // header is the caller as apps are told in x-box-caller.
 func (c caller) header() string {
-	switch c.kind {
+	switch c.self() {
 	case screen:
 		return "screen"
 	case owner:
@@ -124,13 +150,17 @@ func (s *Server) isScreen(l *link, again bool) bool {
 
 // identify finds out who calls. A token that is given decides alone, so that a
 // wrong one is refused even where the connection would do.
-func (s *Server) identify(r *http.Request, from origin) (caller, error) {
-	token, given, err := tokenOf(r)
+func (s *Server) identify(c *call, from origin) (caller, error) {
+	r := c.r
+	token, given, err := tokenOf(c)
+	if given {
+		c.share() // so that an app's page can read a refusal too
+	}
 	if err != nil {
 		return caller{}, err
 	}
-	if given && strings.HasPrefix(token, "w") {
-		return caller{}, &Error{Status: http.StatusUnauthorized, Sentence: "this window has expired: close it and open the app again"}
+	if given && strings.HasPrefix(token, windows.Prefix) {
+		return s.identifyWindow(token)
 	}
 	if given {
 		d, gone, err := s.opt.Devices.Check(token)
@@ -144,7 +174,7 @@ func (s *Server) identify(r *http.Request, from origin) (caller, error) {
 		if d.Role == device.Owner {
 			kind = owner
 		}
-		return caller{kind, d, gone}, nil
+		return caller{kind: kind, device: d, gone: gone}, nil
 	}
 	l, _ := r.Context().Value(linkKey{}).(*link)
 	if from == home && !forwarded(r) && s.isScreen(l, changes(r)) {
@@ -158,28 +188,52 @@ func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 }
 
-// tokenOf takes the token out of a request, so that nothing behind it can log it.
-func tokenOf(r *http.Request) (token string, given bool, err error) {
+// identifyWindow finds the window of a token. While its app is off, it has no right.
+func (s *Server) identifyWindow(token string) (caller, error) {
+	win, err := s.windows.Check(token)
+	if err == nil {
+		if a, ok := s.opt.Apps.Find(win.App); !ok || !a.On {
+			err = windows.ErrExpired
+		}
+	}
+	if err != nil {
+		return caller{}, &Error{Status: http.StatusUnauthorized, Sentence: err.Error(), header: bearer}
+	}
+	return caller{kind: window, device: win.By.device, gone: win.By.gone, app: win.App, opener: win.By.kind, until: win.Expires}, nil
+}
+
+// tokenOf takes the token out of a request, so that nothing behind it can log it or hand
+// it on. What else stands in the query stays as it was written.
+func tokenOf(c *call) (token string, given bool, err error) {
+	r := c.r
 	values := r.Header.Values("Authorization")
 	r.Header.Del("Authorization")
-	q := r.URL.Query()
-	inQuery := q["access_token"]
+	var inQuery, rest []string
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if name, err := url.QueryUnescape(name); err != nil || name != "access_token" {
+			rest = append(rest, pair)
+			continue
+		}
+		value, _ = url.QueryUnescape(value) // "" of what is not well formed, which is no token
+		inQuery = append(inQuery, value)
+	}
 	if len(inQuery) > 0 {
-		q.Del("access_token")
-		r.URL.RawQuery = q.Encode()
+		r.URL.RawQuery = strings.Join(rest, "&")
 		r.RequestURI = r.URL.RequestURI()
 	}
 	switch {
 	case len(values)+len(inQuery) == 0:
 		return "", false, nil
 	case len(values)+len(inQuery) > 1:
-		return "", false, &Error{Status: http.StatusUnauthorized, Sentence: "more than one token came with the request"}
+		return "", true, &Error{Status: http.StatusUnauthorized, Sentence: "more than one token came with the request"}
 	case len(inQuery) == 1:
+		c.inQuery = inQuery[0]
 		return inQuery[0], true, nil
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "", false, &Error{Status: http.StatusUnauthorized, Sentence: "the Authorization header must be: Bearer <token>"}
+		return "", true, &Error{Status: http.StatusUnauthorized, Sentence: "the Authorization header must be: Bearer <token>"}
 	}
 	return strings.TrimSpace(token), true, nil
 }

@@ -26,7 +26,8 @@ func (b *box) raw(text string) res {
 	if _, err := io.WriteString(c, text); err != nil {
 		b.t.Fatal(err)
 	}
-	a, err := http.ReadResponse(bufio.NewReader(c), nil)
+	method, _, _ := strings.Cut(text, " ")
+	a, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"gurtos/core/tool"
 	"gurtos/core/vault"
 	"gurtos/core/workspace"
+	"gurtos/portal/kit"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
 )
@@ -45,6 +46,7 @@ type box struct {
 	token  map[who]string
 	id     map[who]string // of the devices
 	vault  *vault.Vault
+	apps   *theApps
 }
 
 // lockedBuffer is a buffer that many may write to.
@@ -96,7 +98,7 @@ func newBox(t testing.TB) *box {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
-	b := &box{t: t, home: home, output: &lockedBuffer{}, token: map[who]string{}, id: map[who]string{}}
+	b := &box{t: t, home: home, output: &lockedBuffer{}, apps: twoApps(), token: map[who]string{}, id: map[who]string{}}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -133,6 +135,7 @@ func newBox(t testing.TB) *box {
 	desk := broker.New(broker.Options{Tasks: b.tasks, Tools: noTools{}, Vault: b.vault, Canary: canary, Slog: logger})
 	b.srv = New(Options{
 		Tasks: b.tasks, Events: b.log, Settings: chosen, Devices: devices, Vault: b.vault, Workspaces: spaces, Broken: b.log.Err,
+		Apps: b.apps, Kit: kit.Files,
 		Log: logger, Version: "1.2.3", Edition: "core", Home: home, Port: 7700, LANPort: 80, RootIsScreen: true,
 	})
 	b.srv.own = func(uint32) bool { return false } // the test's own connections stand for root's

@@ -9,64 +9,10 @@ import (
 	"gurtos/core/permission"
 )
 
-// App is an app of the box.
-type App struct {
-	Name          string   `json:"name" doc:"The app's name."`
-	Title         string   `json:"title" doc:"Its title for people."`
-	Description   string   `json:"description" doc:"What it does."`
-	On            bool     `json:"on" doc:"Whether it is on."`
-	Error         string   `json:"error,omitempty" doc:"Why it could not be loaded."`
-	RestartNeeded bool     `json:"restartNeeded" doc:"Whether a part of it runs on until boxd starts anew."`
-	Test          bool     `json:"test" doc:"Whether it works with test money or test data."`
-	Tools         []string `json:"tools" doc:"The tools that it brings."`
-	Secrets       []Secret `json:"secrets" doc:"The vault's keys that it may read."`
-	Apps          []string `json:"apps" doc:"The apps that it uses."`
-	Hosts         []string `json:"hosts" doc:"The hosts that it declares."`
-	OpenRoutes    []string `json:"openRoutes" doc:"Its routes that need no token."`
-}
-
-// Secret is a key of the vault that an app declares.
-type Secret struct {
-	Name     string `json:"name" doc:"The key's name."`
-	Set      bool   `json:"set" doc:"Whether the vault has it."`
-	Optional bool   `json:"optional" doc:"Whether the app works without it."`
-}
-
-// Switch turns an app on or off.
-type Switch struct {
-	On *bool `json:"on" doc:"Whether the app is to be on."`
-}
-
-// WindowToken is the narrowed right of an app's page.
-type WindowToken struct {
-	Token     string `json:"token" doc:"Begins with w."`
-	ExpiresAt string `json:"expiresAt" doc:"12 hours later."`
-}
-
 // Update is the system's slots.
 type Update struct {
 	Slots    []string `json:"slots" doc:"The system slots and their versions."`
 	Fallback string   `json:"fallback,omitempty" doc:"Why the box went back to the other slot last."`
-}
-
-// apps is empty while no app can be on.
-func (s *Server) apps(c *call) error {
-	q, err := c.query()
-	if err != nil {
-		return err
-	}
-	if q.Has("all") && q.Get("all") != "1" {
-		return bad("all: 1 is needed, or nothing")
-	}
-	if q.Has("all") && c.caller.kind == member {
-		return refuse("%s is not paired as the owner and sees only the apps that are on", c.caller.name())
-	}
-	return c.json(http.StatusOK, []App{})
-}
-
-// noApp answers for every app: none is on in this build.
-func (s *Server) noApp(c *call) error {
-	return notFound("no app named %s is on: this build has no app host yet", shown(c.r.PathValue("app")))
 }
 
 func (s *Server) notYet(c *call) error {

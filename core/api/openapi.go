@@ -140,8 +140,15 @@ func responses(r *Route, sc *schemas) object {
 // statuses are those of a route's refusals.
 func statuses(r *Route) []int {
 	list := []int{http.StatusBadRequest, http.StatusForbidden}
-	if r.Who&none == 0 {
+	ofApp := strings.HasPrefix(r.Path, "/t/") || strings.HasPrefix(r.Path, "/hook/")
+	if r.Who&none == 0 || ofApp {
 		list = append(list, http.StatusUnauthorized)
+	}
+	if ofApp {
+		list = append(list, http.StatusInternalServerError)
+	}
+	if strings.HasPrefix(r.Path, "/t/") {
+		list = append(list, http.StatusMethodNotAllowed)
 	}
 	if strings.Contains(r.Path, "{") {
 		list = append(list, http.StatusNotFound)

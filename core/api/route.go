@@ -21,18 +21,20 @@ const (
 
 // Route is one row of the table.
 type Route struct {
-	Method string
-	Path   string // with {names}
-	Who    who
-	Body   int64   // largest body in bytes; smallBody when 0
-	Doc    string  // one sentence
-	Query  []Param // what may stand behind the question mark
-	In     any     // an example of the body's type, a Media, or nil for none
-	Out    any     // an example of the answer's type, a Media, or nil for none
-	Status int     // of success; 200 when 0
-	Page   bool    // a page or file that is open to other sites' links
-	Later  string  // what is to bring it, where it only answers that it isn't here
-	Do     func(*Server, *call) error
+	Method    string
+	Path      string // with {names}
+	Who       who
+	Body      int64   // largest body in bytes; smallBody when 0
+	Doc       string  // one sentence
+	Query     []Param // what may stand behind the question mark
+	In        any     // an example of the body's type, a Media, or nil for none
+	Out       any     // an example of the answer's type, a Media, or nil for none
+	Status    int     // of success; 200 when 0
+	Page      bool    // a page or file that is open to other sites' links
+	Later     string  // what is to bring it, where it only answers that it isn't here
+	Do        func(*Server, *call) error
+	Gate      func(*Server, *call) error // holds the caller to more than the table, before the body is read
+	Strangers int64                      // largest body of a caller who is nobody, where that is less
 }
 
 // Param is one query parameter.

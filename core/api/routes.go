@@ -81,9 +81,9 @@ var Routes = []Route{
 	{Method: "GET", Path: "/api/apps", Who: paired, Out: []App{}, Do: (*Server).apps,
 		Doc:   "Apps that are on; with all=1, for the owner, every app of the box.",
 		Query: []Param{{"all", "string", "1 for every app, on or off."}}},
-	{Method: "PUT", Path: "/api/apps/{app}", Who: owners, In: Switch{}, Out: App{}, Later: "the app host", Do: (*Server).noApp,
+	{Method: "PUT", Path: "/api/apps/{app}", Who: owners, In: Switch{}, Out: App{}, Do: (*Server).switchApp,
 		Doc: "Turns an app on or off."},
-	{Method: "POST", Path: "/api/apps/{app}/window", Who: paired, Out: WindowToken{}, Later: "the app host", Do: (*Server).noApp,
+	{Method: "POST", Path: "/api/apps/{app}/window", Who: paired, Out: WindowToken{}, Do: (*Server).openWindow,
 		Doc: "Opens a window on an app's page; 404 when the app is off."},
 	{Method: "GET", Path: "/api/permissions", Who: owners, Out: []Permissions{}, Do: (*Server).permissions,
 		Doc: "What each app may do."},
@@ -129,12 +129,26 @@ var Routes = []Route{
 	{Method: "POST", Path: "/api/update", Who: owners, Body: fileBody, In: Media{"application/octet-stream", "An update bundle."}, Out: Update{}, Later: "updates", Do: (*Server).notYet,
 		Doc: "Installs an update bundle."},
 
-	{Method: "POST", Path: "/hook/{app}/{name}", Who: paired | window, Body: 10 << 20, In: Media{"application/json", "Whatever the app's webhook takes."}, Out: Media{"application/json", "What the app's webhook says."}, Later: "the app host", Do: (*Server).noApp,
+	{Method: "POST", Path: "/hook/{app}/{name}", Who: paired, Body: appBody, In: Media{"application/json", "Whatever the app's webhook takes."}, Out: Media{"application/json", "What the app's webhook says."}, Gate: (*Server).hookGate, Do: (*Server).hook,
 		Doc: "Calls an app's webhook."},
-	{Method: "GET", Path: "/t/{app}/{path...}", Who: all, Out: Media{"*/*", "What the app's route says."}, Later: "the app host", Do: (*Server).noApp,
-		Doc: "An app's page or route."},
-	{Method: "POST", Path: "/t/{app}/{path...}", Who: all, Body: 10 << 20, In: Media{"*/*", "Whatever the app's route takes."}, Out: Media{"*/*", "What the app's route says."}, Later: "the app host", Do: (*Server).noApp,
-		Doc: "An app's route."},
+	appRow("GET", "An app's page or route."),
+	appRow("POST", "An app's route."),
+	appRow("PUT", "An app's route."),
+	appRow("PATCH", "An app's route."),
+	appRow("DELETE", "An app's route."),
+	{Method: "GET", Path: "/kit/{file}", Who: all, Page: true, Out: Media{"*/*", "A script or style."}, Do: (*Server).kitRoute,
+		Doc: "What pages of apps may use: gurtos.js, gurtos.css and the script that the box puts into them."},
 	{Method: "GET", Path: "/metrics", Who: owners, Out: Media{"text/plain", "Prometheus text."}, Do: (*Server).metrics,
 		Doc: "Counters and gauges of the box, as Prometheus reads them."},
+}
+
+// appRow is the row of a method of apps' routes. Nobody may call the open ones, with a
+// smaller body; for the others appGate asks for a token.
+func appRow(method, doc string) Route {
+	r := Route{Method: method, Path: "/t/{app}/{path...}", Who: all, Body: appBody, Strangers: strangerBody, Out: Media{"*/*", "What the app's route says."},
+		Gate: (*Server).appGate, Do: (*Server).appPage, Doc: doc}
+	if method != http.MethodGet && method != http.MethodDelete {
+		r.In = Media{"*/*", "Whatever the app's route takes."}
+	}
+	return r
 }

@@ -171,12 +171,28 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			tooLarge("/api/vault/KEY_ONE"),
 		},
 		"GET /api/apps": {
-			{kind: right, path: "/api/apps", status: 200, says: "[]"}, {kind: right, path: "/api/apps?all=1", status: 200, says: "[]"},
+			{kind: right, path: "/api/apps", status: 200, says: `"shop"`}, {kind: right, path: "/api/apps?all=1", status: 200, says: `"other"`},
 			{kind: wrong, path: "/api/apps?all=yes", status: 400, says: "all: "}, {kind: wrong, as: member, path: "/api/apps?all=1", status: 403, says: "owner"},
 		},
-		"PUT /api/apps/{app}":         {{kind: missing, path: "/api/apps/none", body: `{"on":true}`, status: 404, says: "app host"}, tooLarge("/api/apps/none")},
-		"POST /api/apps/{app}/window": {{kind: missing, path: "/api/apps/none/window", status: 404, says: "app host"}, tooLarge("/api/apps/none/window")},
-		"GET /api/permissions":        {{kind: right, path: "/api/permissions", status: 200, says: "["}},
+		"PUT /api/apps/{app}": {
+			{kind: right, path: "/api/apps/other", body: `{"on":true}`, status: 200, says: `"on":true`},
+			{kind: right, path: "/api/apps/other", body: `{"on":false}`, status: 200, says: `"on":false`},
+			{kind: wrong, path: "/api/apps/other", body: `{"on":1}`, status: 400, says: "on: "},
+			{kind: wrong, path: "/api/apps/other", body: `{"off":true}`, status: 400, says: "off: "},
+			{kind: wrong, path: "/api/apps/broken", body: `{"on":true}`, status: 400, says: "throws while it loads"},
+			{kind: missing, path: "/api/apps/other", body: `{}`, status: 400, says: "on: true or false"},
+			{kind: missing, path: "/api/apps/none", body: `{"on":true}`, status: 404, says: "no app named none"},
+			tooLarge("/api/apps/other"),
+		},
+		"POST /api/apps/{app}/window": {
+			{kind: right, path: "/api/apps/shop/window", status: 200, says: `"token":"w`},
+			{kind: right, as: member, path: "/api/apps/shop/window", body: "{}", status: 200, says: `"expiresAt":"2`},
+			{kind: wrong, path: "/api/apps/shop/window", body: `{"hours":24}`, status: 400, says: "hours: "},
+			{kind: missing, path: "/api/apps/other/window", status: 404, says: "is off"},
+			{kind: missing, path: "/api/apps/none/window", status: 404, says: "no app named none"},
+			tooLarge("/api/apps/shop/window"),
+		},
+		"GET /api/permissions": {{kind: right, path: "/api/permissions", status: 200, says: "["}},
 		"PUT /api/permissions/{app}": {
 			{kind: right, path: "/api/permissions/wallet", body: `{"money":false,"dailyLimitCents":500}`, status: 200, says: `"dailyLimitCents":500`},
 			{kind: wrong, path: "/api/permissions/wallet", body: `{"fly":false}`, status: 400, says: "fly: "},
@@ -270,12 +286,42 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			{kind: wrong, path: "/api/spend?from=yesterday", status: 400, says: "from: "},
 			{kind: wrong, path: "/api/spend?to=2026-13-01", status: 400, says: "to: "},
 		},
-		"GET /api/update":         {{kind: missing, path: "/api/update", status: 501, says: "updates"}},
-		"POST /api/update":        {{kind: missing, path: "/api/update", body: "x", status: 501, says: "updates"}},
-		"POST /hook/{app}/{name}": {{kind: missing, path: "/hook/none/x", body: "{}", status: 404, says: "app host"}, {kind: large, path: "/hook/none/x", body: strings.Repeat("x", 10<<20+1), status: 413, says: "10 MB"}},
-		"GET /t/{app}/{path...}":  {{kind: missing, path: "/t/none/", status: 404, says: "app host"}},
-		"POST /t/{app}/{path...}": {{kind: missing, path: "/t/none/a/b", status: 404, says: "app host"}},
-		"GET /metrics":            {{kind: right, path: "/metrics", status: 200, says: "gurtos_log_lines_total"}},
+		"GET /api/update":  {{kind: missing, path: "/api/update", status: 501, says: "updates"}},
+		"POST /api/update": {{kind: missing, path: "/api/update", body: "x", status: 501, says: "updates"}},
+		"POST /hook/{app}/{name}": {
+			{kind: right, path: "/hook/shop/push", body: `{"a":[1,null]}`, status: 200, says: `{"body":{"a":[1,null]},"caller":"screen"}`},
+			{kind: right, path: "/hook/shop/quiet", status: 200, says: "null"},
+			{kind: wrong, path: "/hook/shop/push", body: "a=1", status: 400, says: "not JSON"},
+			{kind: wrong, path: "/hook/shop/throws", body: "1", status: 500, says: "it threw"},
+			{kind: missing, path: "/hook/shop/none", body: "{}", status: 404, says: "no webhook none"},
+			{kind: missing, path: "/hook/none/x", body: "{}", status: 404, says: "no app named none"},
+			{kind: large, path: "/hook/shop/push", body: strings.Repeat("x", appBody+1), status: 413, says: "10 MB"},
+		},
+		"GET /t/{app}/{path...}": {
+			{kind: right, path: "/t/shop/", status: 200, says: "<title>Shop"}, {kind: wrong, path: "/t/shop", status: 404, says: "nothing at /t/shop"},
+			{kind: missing, path: "/t/none/", status: 404, says: "no app named none"}, {kind: missing, path: "/t/other/", status: 404, says: "is off"},
+		},
+		"POST /t/{app}/{path...}": {
+			{kind: right, path: "/t/shop/who", body: "x", status: 200, says: "screen"}, {kind: wrong, path: "/t/shop/json", status: 405, says: "takes GET, HEAD, OPTIONS at /json"},
+			{kind: missing, path: "/t/shop/a/b", status: 404, says: "nothing at /a/b"}, {kind: large, path: "/t/shop/who", body: strings.Repeat("x", appBody+1), status: 413, says: "10 MB"},
+		},
+		"PUT /t/{app}/{path...}": {
+			{kind: right, path: "/t/shop/x", status: 200, says: "put"}, {kind: wrong, path: "/t/shop/who", status: 405, says: "takes GET, POST, HEAD, OPTIONS"},
+			{kind: missing, path: "/t/shop/y", status: 404, says: "nothing at /y"}, {kind: large, path: "/t/shop/x", body: strings.Repeat("x", appBody+1), status: 413, says: "10 MB"},
+		},
+		"PATCH /t/{app}/{path...}": {
+			{kind: right, path: "/t/shop/x", status: 200, says: "patched"}, {kind: wrong, path: "/t/shop/who", status: 405, says: "takes"},
+			{kind: missing, path: "/t/shop/y", status: 404, says: "nothing at /y"}, {kind: large, path: "/t/shop/x", body: strings.Repeat("x", appBody+1), status: 413, says: "10 MB"},
+		},
+		"DELETE /t/{app}/{path...}": {
+			{kind: right, path: "/t/shop/x", status: 200, says: "deleted"}, {kind: wrong, path: "/t/shop/who", status: 405, says: "takes"},
+			{kind: missing, path: "/t/shop/y", status: 404, says: "nothing at /y"}, {kind: large, path: "/t/shop/x", body: strings.Repeat("x", appBody+1), status: 413, says: "10 MB"},
+		},
+		"GET /kit/{file}": {
+			{kind: right, as: none, path: "/kit/gurtos.js", status: 200, says: "EventSource"}, {kind: right, as: none, path: "/kit/gurtos.css?v=1", status: 200, says: "--ground"},
+			{kind: missing, path: "/kit/none.js", status: 404, says: "no none.js"}, {kind: wrong, path: "/kit/..%2fdoc.go", status: 404, says: "the kit has no"},
+		},
+		"GET /metrics": {{kind: right, path: "/metrics", status: 200, says: "gurtos_log_lines_total"}},
 	}
 }
 
@@ -378,16 +424,16 @@ func TestRights(t *testing.T) {
 	for i := range Routes {
 		r := &Routes[i]
 		for _, as := range []who{screen, owner, member, none} {
-			path := strings.NewReplacer("{id}", "x", "{name}", "x", "{app}", "x", "{path...}", "x").Replace(r.Path)
+			path := strings.NewReplacer("{id}", "x", "{name}", "x", "{app}", "x", "{path...}", "x", "{file}", "x").Replace(r.Path)
 			if r.Path == "/api/events" {
 				path += "?after=x" // a right one would stream
 			}
 			got := b.do(req{as: as, method: r.Method, path: path})
 			want := 0
 			switch {
-			case r.Who&as != 0:
-			case as == none:
+			case as == none && (r.Who&none == 0 || strings.HasPrefix(r.Path, "/t/")): // which no open route is
 				want = 401
+			case r.Who&as != 0:
 			default:
 				want = 403
 			}

@@ -174,11 +174,37 @@ func (s *Server) answer(c *call) error {
 	if a.Reason != nil {
 		reason = *a.Reason
 	}
+	if c.caller.kind == window {
+		if err := s.ownRequest(c); err != nil {
+			return err
+		}
+	}
 	v, err := s.opt.Tasks.Answer(c.r.Context(), c.r.PathValue("id"), *a.Approved, by, reason)
 	if err != nil {
 		return err
 	}
 	return c.json(http.StatusOK, v)
+}
+
+// ownRequest holds an app's window to the questions of tasks that the app started. For
+// any other the page is told to have the shell open the task, where a person answers.
+func (s *Server) ownRequest(c *call) error {
+	a, err := s.opt.Tasks.Approval(c.r.Context(), c.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	t, err := s.opt.Tasks.Get(c.r.Context(), a.Task)
+	if err != nil {
+		return err
+	}
+	if t.App == c.caller.app {
+		return nil
+	}
+	return &Error{
+		Status:   http.StatusForbidden,
+		Sentence: "this request is not of a task that the app started: answer it in the task's own window",
+		More:     map[string]any{"needs": "shell", "task": t.ID},
+	}
 }
 
 // Pause is the switch of all agents.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -35,6 +36,7 @@ const spareNetworks = 4
 type Options struct {
 	Config config.Config
 	Tools  []tool.Tool // that tasks may call besides those of apps
+	Kit    fs.FS       // what pages of apps are lent at /kit/; nil for nothing
 	Log    *slog.Logger
 }
 
@@ -94,7 +96,7 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if err := b.openTasks(ctx, f, o.Tools); err != nil {
 		return nil, err
 	}
-	b.openAPI(f)
+	b.openAPI(f, o.Kit)
 	return b, b.listen()
 }
 
@@ -153,7 +155,7 @@ func (b *Box) openTasks(ctx context.Context, f files, tools []tool.Tool) (err er
 }
 
 // openAPI makes the HTTP server over all of it.
-func (b *Box) openAPI(f files) {
+func (b *Box) openAPI(f files, kit fs.FS) {
 	facts, raw, err := readBoot()
 	if err != nil {
 		b.log.Error("what init tells of the boot can't be read", "err", err)
@@ -166,6 +168,7 @@ func (b *Box) openAPI(f files) {
 		Devices:      f.devices,
 		Vault:        f.vault,
 		Workspaces:   f.spaces,
+		Kit:          kit,
 		Broken:       b.events.Err,
 		Log:          b.log,
 		Version:      config.Version,
