@@ -101,6 +101,9 @@ func Open(conf Config) (_ *Host, err error) {
 	if h.filter, err = seccomp.Filter(seccomp.Table); err != nil {
 		return nil, err
 	}
+	if err := liftLimits(); err != nil {
+		return nil, err
+	}
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return nil, err

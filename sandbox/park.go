@@ -36,6 +36,33 @@ type birth struct {
 // mostOpen is the soft and hard limit of open files, if boxd itself has as many.
 const mostOpen = 1 << 16
 
+// mostSignals is how many signals and timers may wait in a sandbox.
+const mostSignals = 4096
+
+// rlimitSigpending is RLIMIT_SIGPENDING, for which x/sys has no name.
+const rlimitSigpending = 11
+
+// liftLimits takes away those limits of boxd's own that hold what all sandboxes
+// have together: the kernel counts what is had in a user namespace for who made
+// it too, up to the limit that its maker had. Else a task that has signals or
+// locked memory up to its own limit leaves the others none.
+func liftLimits() error {
+	for _, kind := range []int{rlimitSigpending, unix.RLIMIT_MEMLOCK, unix.RLIMIT_NPROC} {
+		err := unix.Setrlimit(kind, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+		if errors.Is(err, unix.EPERM) { // no CAP_SYS_RESOURCE, as in some containers: as far as one may
+			var l unix.Rlimit
+			if err = unix.Getrlimit(kind, &l); err == nil {
+				l.Cur = l.Max
+				err = unix.Setrlimit(kind, &l)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("lifting a limit of all sandboxes together: %w", err)
+		}
+	}
+	return nil
+}
+
 // give makes a sandbox for the slot, up to the exec fifo. What libcontainer has
 // no need of is made while it works: the user namespace of the layers, and what
 // beside makes with it, unless that is nil.
@@ -131,6 +158,7 @@ func (h *Host) container(b *birth) *configs.Config {
 			{Type: unix.RLIMIT_CORE}, // core_pattern runs on the machine
 			{Type: unix.RLIMIT_NOFILE, Soft: h.files, Hard: h.files},
 			{Type: unix.RLIMIT_MEMLOCK, Soft: 8 << 20, Hard: 8 << 20},
+			{Type: rlimitSigpending, Soft: mostSignals, Hard: mostSignals},
 		},
 	}
 }

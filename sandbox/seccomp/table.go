@@ -81,14 +81,12 @@ var Table = []Row{
 			"timer_settime timer_gettime timer_getoverrun timer_delete timerfd_create timerfd_settime timerfd_gettime", nil},
 	{Allow, "waiting for events",
 		"epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd signalfd4 " +
-			"inotify_init inotify_init1 inotify_add_watch inotify_rm_watch io_setup io_destroy io_getevents io_pgetevents " +
-			"io_submit io_cancel", nil},
+			"inotify_init inotify_init1 inotify_add_watch inotify_rm_watch", nil},
 	{Allow, "sockets that exist",
 		"connect accept accept4 bind listen sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname " +
 			"getpeername setsockopt getsockopt", nil},
-	{Allow, "System V and POSIX queues, in an ipc namespace of the task's own",
-		"shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink " +
-			"mq_timedsend mq_timedreceive mq_notify mq_getsetattr", nil},
+	{Allow, "System V memory, semaphores and queues, in an ipc namespace of the task's own",
+		"shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl", nil},
 	{Allow, "but no new namespace: each opens kernel code that wants root outside (CVE-2022-0185, CVE-2023-32233)",
 		"clone unshare", noNamespace},
 	{Allow, "but only families that a task's network has; others load modules (CVE-2017-6074 dccp, CVE-2021-3492 and the like)",
@@ -125,6 +123,10 @@ var Table = []Row{
 			"lsm_get_self_attr lsm_set_self_attr lsm_list_modules", nil},
 	{Absent, "libc falls back to clone, whose flags can be seen",
 		"clone3", nil},
+	{Absent, "one task could take every context of the machine (fs.aio-max-nr); databases fall back to threads",
+		"io_setup io_destroy io_getevents io_pgetevents io_submit io_cancel", nil},
+	{Absent, "counted for all tasks together (RLIMIT_MSGQUEUE), and Landlock has no rule for where they lie",
+		"mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr", nil},
 	{Absent, "gone from the kernel, or never in it",
 		"uselib ustat sysfs _sysctl create_module get_kernel_syms query_module nfsservctl getpmsg putpmsg afs_syscall " +
 			"tuxcall security set_thread_area get_thread_area lookup_dcookie epoll_ctl_old epoll_wait_old remap_file_pages " +
