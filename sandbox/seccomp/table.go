@@ -83,13 +83,18 @@ var Table = []Row{
 		"epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd signalfd4 " +
 			"inotify_init inotify_init1 inotify_add_watch inotify_rm_watch", nil},
 	{Allow, "sockets that exist",
-		"connect accept accept4 bind listen sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname " +
-			"getpeername setsockopt getsockopt", nil},
+		"connect accept accept4 bind listen recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt", nil},
+	{Allow, "but no urgent data, which no program that tasks run needs (CVE-2025-38236 on Unix sockets)",
+		"sendto sendmmsg", noUrgent(3)},
+	{Allow, "the same",
+		"sendmsg", noUrgent(2)},
+	{Allow, "but no protocol on top of a connection: kernel TLS and ESP in TCP or UDP (CVE-2023-0461, CVE-2026-23239, CVE-2026-43284)",
+		"setsockopt", noUpper},
 	{Allow, "System V memory, semaphores and queues, in an ipc namespace of the task's own",
 		"shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl", nil},
 	{Allow, "but no new namespace: each opens kernel code that wants root outside (CVE-2022-0185, CVE-2023-32233)",
 		"clone unshare", noNamespace},
-	{Allow, "but only families that a task's network has; others load modules (CVE-2017-6074 dccp, CVE-2021-3492 and the like)",
+	{Allow, "but only families that a task's network has; others load modules (CVE-2017-6074, and in 2026 CVE-2026-31431 of AF_ALG and CVE-2026-43500 of AF_RXRPC)",
 		"socket", families},
 	{Allow, "pairs of Unix sockets",
 		"socketpair", unixOnly},
@@ -154,6 +159,11 @@ var (
 		{[]Cond{{1, every, false, []uint32{unix.FS_IOC_SET_ENCRYPTION_POLICY, unix.FS_IOC_ADD_ENCRYPTION_KEY, fsVerity}}}, unix.EPERM}, // what the box could not read or undo
 	}
 
+	noUpper = []Refusal{
+		{[]Cond{{1, every, false, []uint32{unix.SOL_TCP}}, {2, every, false, []uint32{unix.TCP_ULP}}}, unix.EPERM},
+		{[]Cond{{1, every, false, []uint32{unix.SOL_UDP}}, {2, every, false, []uint32{unix.UDP_ENCAP}}}, unix.EPERM},
+	}
+
 	plainPersonality = []Refusal{{[]Cond{{0, every, true, []uint32{0, 0xffffffff}}}, unix.EPERM}}
 )
 
@@ -165,6 +175,10 @@ const (
 	fsSetFlags32 = 0x40046602 // FS_IOC32_SETFLAGS
 	fsVerity     = 0x40806685 // FS_IOC_ENABLE_VERITY
 )
+
+func noUrgent(arg int) []Refusal {
+	return []Refusal{{[]Cond{{arg, unix.MSG_OOB, true, []uint32{0}}}, unix.EPERM}}
+}
 
 func noDevice(arg int) []Refusal {
 	return []Refusal{{[]Cond{{arg, unix.S_IFMT, false, []uint32{unix.S_IFCHR, unix.S_IFBLK}}}, unix.EPERM}}
