@@ -124,8 +124,8 @@ func (r *Registry) Has(name string) bool {
 func (r *Registry) Title(app string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a, ok := r.apps[app]; ok && a.made != nil {
-		return a.made.title()
+	if a, ok := r.apps[app]; ok && a.build != nil {
+		return a.build.made.title()
 	}
 	return app
 }

@@ -11,19 +11,20 @@ import (
 	"gurtos/core/budget"
 	"gurtos/core/permission"
 	"gurtos/core/task"
+	"gurtos/core/watch"
 	"gurtos/core/workspace"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 )
 
-// Options are what a Registry is made of. Network, Watcher, Skip and Slog have
+// Options are what a Registry is made of. Network, Watcher, Zone, Skip and Slog have
 // defaults.
 type Options struct {
-	Dir   string   // with an app's folder each (BOX_TRACKS); no apps where it is missing
-	SDK   string   // folder with contract.ts and triggers.ts
-	Node  string   // the Node program that runs apps
-	Home  string   // BOX_HOME
-	Skip  []string // folders that are left out
+	Dir  string   // with an app's folder each (BOX_TRACKS); no apps where it is missing
+	SDK  string   // folder with contract.ts and triggers.ts
+	Node string   // the Node program that runs apps
+	Home string   // BOX_HOME
+	Skip []string // folders that are left out
 
 	Tasks      Tasks
 	Events     Events
@@ -31,8 +32,9 @@ type Options struct {
 	Workspaces Workspaces
 	Runner     Runner
 	Layers     Layers
-	Network    Network // nil leaves an app a loopback of its own and nothing else
-	Watcher    Watcher // nil refuses every watch
+	Network    Network       // nil leaves an app a loopback of its own and nothing else
+	Watcher    Watcher       // nil refuses every watch
+	Zone       func() string // the name of the box's time zone; nil for UTC
 
 	Slog *slog.Logger
 }
@@ -45,7 +47,12 @@ type Tasks interface {
 	Undo(ctx context.Context, id, by string) (task.Task, error)
 	Approvals(ctx context.Context, state approval.State) ([]approval.Approval, error)
 	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
-	Cost(ctx context.Context, id string, c budget.Cents, what, model string, tokens json.RawMessage) (actionlog.Event, error)
+	Ask(ctx context.Context, a approval.Approval) (approval.Approval, error)
+	Await(ctx context.Context, id string, most time.Duration) (approval.Approval, error)
+	ToolCost(ctx context.Context, id, tool string, c budget.Cents, what string) error
+	AppCost(ctx context.Context, app string, c budget.Cents, what string) error
+	ToolStep(ctx context.Context, id, text string, data json.RawMessage) error
+	Apps(ctx context.Context) (map[string]bool, error)
 	Rights(ctx context.Context, app string) (permission.Rights, error)
 	Note(ctx context.Context, what string, data map[string]any, task string) error
 	AppNote(ctx context.Context, app string, data json.RawMessage, task string) error
@@ -54,7 +61,7 @@ type Tasks interface {
 // Events is the action log as readers see it.
 type Events interface {
 	Head() (seq int64, hash string)
-	Read(ctx context.Context, after int64, fn actionlog.Reader) error
+	Follow(ctx context.Context, after int64, fn actionlog.Reader) error
 }
 
 // Vault has the keys, and takes them out of what apps say.
@@ -66,7 +73,8 @@ type Vault interface {
 
 // Workspaces makes the folders that tasks work on.
 type Workspaces interface {
-	Make(name string) (workspace.Workspace, error)
+	Get(name string) (workspace.Workspace, error)
+	Fill(name string, fill func(dir string) error) (workspace.Workspace, error)
 }
 
 // Runner starts sandboxes.
@@ -82,7 +90,10 @@ type Sandbox interface {
 }
 
 // Layers makes the folders that an app may write in.
-type Layers interface{ Create(dir string) error }
+type Layers interface {
+	Create(dir string) error
+	Recover(dir string) error // finishes what a power cut left half done
+}
 
 // Network gives an app's sandbox its network.
 type Network interface {
@@ -91,39 +102,12 @@ type Network interface {
 
 // Space is one app's network.
 type Space interface {
-	Stats() []netpolicy.HostStat
+	SetRules(hosts []string, anyPublic bool) error
 	Close() error
 }
 
 // Watcher watches the clock and files for the triggers of apps.
 type Watcher interface {
-	// Watch calls fire whenever w says so, one call after the other, until stop is
-	// called, which waits for a call that is on its way. It remembers by the app's and
-	// the watch's name what it has called for; an error of fire is not called for again.
-	// ctx ends with the app. The error is a sentence about w.
-	Watch(ctx context.Context, app string, w Watch, fire func(ctx context.Context, f Fired) error) (stop func(), err error)
-}
-
-// Watch is what is watched, as contract.ts types it.
-type Watch struct {
-	Kind      string   `json:"kind"` // "daily", "every" or "files"
-	Name      string   `json:"name"`
-	At        string   `json:"at,omitempty"`       // daily: HH:MM
-	MS        int64    `json:"ms,omitempty"`       // every: milliseconds, at least 1000
-	Weekdays  []string `json:"weekdays,omitempty"` // "mon" to "sun"; none for all
-	Workspace string   `json:"workspace,omitempty"`
-	Paths     []string `json:"paths,omitempty"` // globs; none for all
-}
-
-// Fired says why a watch fires.
-type Fired struct {
-	At      string   `json:"at"` // ISO 8601
-	Late    bool     `json:"late"`
-	Changes []Change `json:"changes"`
-}
-
-// Change is one changed path.
-type Change struct {
-	Path   string `json:"path"`
-	Change string `json:"change"` // "added", "modified" or "deleted"
+	Add(ctx context.Context, app string, w watch.Watch, fire watch.Fire) (stop func(), err error)
+	Off(ctx context.Context, app string) error // what is due from now on is nobody's
 }

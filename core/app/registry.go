@@ -2,60 +2,402 @@ package app
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
-	"gurtos/core/tool"
+	"gurtos/core/task"
+)
+
+// What the box notes of apps; the value of "what" in a note of track box.
+const (
+	NoteError   = "app error"   // {app, error}
+	NoteBlocked = "app blocked" // {app, host, count}
 )
 
 // Registry is every app of the box. Close it before the sandboxes' Host and the log.
+//
+// Lock order: app.turning, then mu, then those of a host.
 type Registry struct {
-	opt Options
+	opt     Options
+	stamp   string            // of what every tree is made with
+	sdk     map[string][]byte // by file name
+	hostDir string            // the host's own files, as processes see them
+	methods map[string]boxMethod
 
-	mu    sync.Mutex
-	apps  map[string]*app // by name
-	order []string        // names of apps
+	stripping sync.Mutex
+	stripped  map[string][]byte // the SDK without its types; guarded by stripping
+
+	ctx  context.Context // ends with the registry
+	end  context.CancelFunc
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	apps    map[string]*app // by name
+	order   []string        // names of apps
+	running bool            // Start was called
+	closed  bool
+	last    int64 // number of the latest call
 }
 
-// app is one app.
-type app struct {
-	made *manifest
+// openTime is how long Open waits for apps that are read for the first time. Those that
+// take longer are there once they are read.
+const openTime = 10 * time.Second
+
+// readers is how many apps are read at once.
+const readers = 2
+
+func open(ctx context.Context, o Options) (*Registry, error) {
+	if o.Slog == nil {
+		o.Slog = slog.Default()
+	}
+	r := &Registry{opt: o, apps: map[string]*app{}, stripped: map[string][]byte{}, methods: boxMethods()}
+	r.ctx, r.end = context.WithCancel(context.Background())
+	names, err := r.folders()
+	if err != nil {
+		r.end()
+		return nil, err
+	}
+	on, err := r.switches(ctx, names)
+	if err != nil {
+		r.end()
+		return nil, err
+	}
+	broken := r.prepare()
+	for _, name := range names {
+		a := newApp(r, name)
+		a.wanted = on[name]
+		if err := CheckName(name); err != nil {
+			a.err = err.Error()
+		} else if broken != nil {
+			a.err = name + ": " + broken.Error()
+		} else {
+			a.reading = make(chan struct{})
+		}
+		r.apps[name], r.order = a, append(r.order, name)
+	}
+	r.readAll(ctx)
+	return r, nil
 }
 
-// manifest is what an app declares.
-type manifest struct{ name string }
-
-func (m *manifest) title() string { return m.name }
-
-var errNotYet = &Refusal{http.StatusServiceUnavailable, "this build of the box runs no apps yet"}
-
-func open(_ context.Context, o Options) (*Registry, error) {
-	return &Registry{opt: o, apps: map[string]*app{}}, nil
+// folders are the names of the folders that hold apps.
+func (r *Registry) folders() ([]string, error) {
+	list, err := os.ReadDir(r.opt.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the folder of apps: %w", err)
+	}
+	var names []string
+	for _, d := range list {
+		name := d.Name()
+		info, err := os.Stat(filepath.Join(r.opt.Dir, name))
+		if err != nil || !info.IsDir() || strings.HasPrefix(name, ".") || name == "node_modules" || slices.Contains(r.opt.Skip, name) {
+			continue
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
-// Start starts the apps that have triggers or log readers; the API answers by then.
-func (r *Registry) Start() {}
+// switches says which apps the owner has on. What was never seen before is on, but at
+// the very first start only the model app is; either is written down.
+func (r *Registry) switches(ctx context.Context, names []string) (map[string]bool, error) {
+	on, err := r.opt.Tasks.Apps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := len(on) == 0
+	for _, name := range names {
+		if _, known := on[name]; known || CheckName(name) != nil {
+			continue
+		}
+		on[name] = !first || name == ModelApp
+		if err := r.opt.Tasks.Note(ctx, task.NoteApp, map[string]any{"app": name, "on": on[name], "by": "box"}, ""); err != nil {
+			// A log that takes nothing is told by health; the box still shows its apps.
+			r.opt.Slog.Error("an app's switch was not noted", "app", name, "why", err)
+		}
+	}
+	return on, nil
+}
+
+// readAll reads the apps, and puts those in use that are on, in the order of their
+// names, whatever the order in which they were read.
+func (r *Registry) readAll(ctx context.Context) {
+	slots := make(chan struct{}, readers)
+	for _, name := range r.order {
+		a := r.apps[name]
+		if a.reading == nil {
+			continue
+		}
+		r.work.Go(func() {
+			defer close(a.reading)
+			slots <- struct{}{}
+			b, err := r.read(r.ctx, name)
+			<-slots
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if err != nil {
+				a.failed(err)
+				return
+			}
+			a.build = b
+		})
+	}
+	known := make(chan struct{})
+	r.work.Go(func() {
+		defer close(known)
+		for _, name := range r.order {
+			if a := r.apps[name]; a.reading != nil {
+				<-a.reading
+				r.useFirst(a)
+			}
+		}
+	})
+	late := time.NewTimer(openTime)
+	defer late.Stop()
+	select {
+	case <-known:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// useFirst puts an app in use that is on and was read.
+func (r *Registry) useFirst(a *app) {
+	a.turning.Lock()
+	defer a.turning.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || a.build == nil || !a.wanted || a.up {
+		return
+	}
+	if err := r.clash(a.name, a.build.made); err != nil {
+		a.failed(err)
+		return
+	}
+	a.use(a.build)
+	r.forget(a.name, a.build.hash)
+}
+
+// clash says which other app has a tool or job of a name that m declares; r.mu is held.
+func (r *Registry) clash(name string, m *manifest) error {
+	for _, other := range r.order {
+		o := r.apps[other]
+		if other == name || !o.up {
+			continue
+		}
+		for _, t := range m.tools {
+			if o.build.made.tool(t.name) != nil {
+				return fmt.Errorf("%s and %s both have a tool named %s: only one of them can be on", name, other, t.name)
+			}
+		}
+		for _, j := range m.jobs {
+			for _, k := range o.build.made.jobs {
+				if j.name == k.name {
+					return fmt.Errorf("%s and %s both have a model job named %s: only one of them can be on", name, other, j.name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Start starts the apps that have triggers, log readers or something to add to tasks;
+// the API answers by then.
+func (r *Registry) Start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = true
+	for _, a := range r.apps {
+		a.wake()
+	}
+}
 
 // Close ends every app and waits for them.
-func (r *Registry) Close() error { return nil }
-
-func (r *Registry) info(*app) Info { return Info{} }
-
-func (r *Registry) turn(context.Context, string, bool, string) error { return errNotYet }
-
-func (r *Registry) route(string, string, string) (Route, bool) { return Route{}, false }
-
-func (r *Registry) serve(w http.ResponseWriter, _ *http.Request, _ string, _ Route) {
-	http.Error(w, errNotYet.Sentence, errNotYet.Status)
+func (r *Registry) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	var hosts []*host
+	for _, a := range r.apps {
+		if a.up {
+			a.end(errBoxEnds)
+		}
+		hosts = append(hosts, a.hosts()...)
+	}
+	r.mu.Unlock()
+	r.end()
+	for _, h := range hosts {
+		r.work.Go(h.stop)
+	}
+	r.work.Wait()
+	if r.hostDir == "" {
+		return nil
+	}
+	return os.RemoveAll(r.hostDir)
 }
 
-func (r *Registry) hook(context.Context, string, string, map[string]string, json.RawMessage) (json.RawMessage, error) {
-	return nil, errNotYet
+var errBoxEnds = errors.New("the box is ending")
+
+// info is what may be shown of an app; r.mu is held.
+func (r *Registry) info(a *app) Info {
+	i := Info{Name: a.name, Title: a.name, On: a.up, Error: a.err, RestartNeeded: a.lingers != nil}
+	if a.build == nil {
+		return i
+	}
+	m := a.build.made
+	i.Title, i.Description, i.Test = m.title(), m.description, m.test()
+	for _, t := range m.tools {
+		i.Tools = append(i.Tools, t.name)
+	}
+	for _, key := range m.allSecrets() {
+		_, set := r.opt.Vault.Get(key)
+		i.Secrets = append(i.Secrets, Secret{key, set, slices.Contains(m.optional, key)})
+	}
+	i.Apps, i.Hosts, i.OpenRoutes = slices.Clone(m.pages), m.hosts(), slices.Clone(m.open)
+	i.Reached = a.reachedHosts()
+	return i
 }
 
-func (r *Registry) taskContext(context.Context, json.RawMessage) string { return "" }
+// turn is Switch.
+func (r *Registry) turn(ctx context.Context, name string, on bool, by string) error {
+	r.mu.Lock()
+	a := r.apps[name]
+	r.mu.Unlock()
+	if a == nil && on {
+		a = r.discover(name)
+	}
+	if a == nil {
+		return &Refusal{http.StatusNotFound, fmt.Sprintf("there is no app %s", clip(name))}
+	}
+	if a.reading != nil {
+		select {
+		case <-a.reading:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	a.turning.Lock()
+	defer a.turning.Unlock()
+	if on {
+		return r.turnOn(ctx, a, by)
+	}
+	return r.turnOff(ctx, a, by)
+}
 
-func (r *Registry) tool(string) (tool.Tool, bool) { return tool.Tool{}, false }
+// discover takes in an app whose folder was made since the box started.
+func (r *Registry) discover(name string) *app {
+	if CheckName(name) != nil || slices.Contains(r.opt.Skip, name) || r.hostDir == "" {
+		return nil
+	}
+	if info, err := os.Stat(filepath.Join(r.opt.Dir, name)); err != nil || !info.IsDir() {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.apps[name]; a != nil {
+		return a
+	}
+	a := newApp(r, name)
+	r.apps[name] = a
+	r.order = append(r.order, name)
+	slices.Sort(r.order)
+	return a
+}
 
-func (r *Registry) output(string) string { return "" }
+// turnOn reads an app and puts it in use. What was in use stays so when that fails.
+func (r *Registry) turnOn(ctx context.Context, a *app, by string) error {
+	b, err := r.read(ctx, a.name)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return r.unfit(a, err)
+	}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return errBoxEnds
+	}
+	same := a.up && a.build.hash == b.hash
+	err = r.clash(a.name, b.made)
+	r.mu.Unlock()
+	if err != nil {
+		return r.unfit(a, err)
+	}
+	if same {
+		r.mu.Lock()
+		a.err = ""
+		r.mu.Unlock()
+		return nil
+	}
+	if !a.wanted {
+		if err := r.opt.Tasks.Note(ctx, task.NoteApp, map[string]any{"app": a.name, "on": true, "by": by}, ""); err != nil {
+			return err
+		}
+	}
+	if err := a.retire(errors.New(a.name+" was read anew"), true); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	a.wanted, a.build, a.err = true, b, ""
+	a.use(b)
+	r.mu.Unlock()
+	r.forget(a.name, b.hash)
+	return nil
+}
+
+// unfit is the refusal of an app that can't be turned on. One that is on stays so.
+func (r *Registry) unfit(a *app, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a.failed(err)
+	return &Refusal{http.StatusConflict, a.err}
+}
+
+func (r *Registry) turnOff(ctx context.Context, a *app, by string) error {
+	if a.wanted {
+		if err := r.opt.Tasks.Note(ctx, task.NoteApp, map[string]any{"app": a.name, "on": false, "by": by}, ""); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	a.wanted = false
+	r.mu.Unlock()
+	if err := a.retire(errors.New(a.name+" was turned off"), false); err != nil {
+		return err
+	}
+	if r.opt.Watcher != nil {
+		return r.opt.Watcher.Off(ctx, a.name)
+	}
+	return nil
+}
+
+// on finds an app that is on.
+func (r *Registry) on(name string) *app {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.apps[name]; a != nil && a.up {
+		return a
+	}
+	return nil
+}
+
+func (r *Registry) output(name string) string {
+	r.mu.Lock()
+	a := r.apps[name]
+	r.mu.Unlock()
+	if a == nil {
+		return ""
+	}
+	return r.opt.Vault.Redact(a.printed.String())
+}

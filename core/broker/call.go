@@ -264,6 +264,10 @@ func (d *desk) run(fl *task.Flight, tl tool.Tool) {
 		d.opt.Tasks.Land(fl, task.CallResult{Error: ending})
 		return
 	}
+	if errors.Is(err, tool.ErrCutOff) {
+		d.opt.Tasks.Land(fl, task.CallResult{Error: short(d.opt.Vault.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD")))})
+		return
+	}
 	r := d.result(fl, out, err)
 	if err := d.opt.Tasks.End(context.Background(), fl, r); err != nil {
 		d.opt.Slog.Error("a call's result was not written", "task", d.id, "key", fl.Call.Key, "why", err)

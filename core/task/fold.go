@@ -29,6 +29,7 @@ type fold struct {
 	Ledger    budget.Ledger                //
 	Paused    bool                         // Pause all agents is on
 	Rights    map[string]permission.Rights // by app
+	Apps      map[string]bool              // whether the owner has them on
 	Memory    memory                       // of what apps did, and have the box watch
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
 
@@ -114,7 +115,7 @@ const keepOutput = 1 << 10
 
 func newFold() *fold {
 	return &fold{
-		Tasks: map[string]*entry{}, Rights: map[string]permission.Rights{}, InFlight: map[string]budget.Cents{},
+		Tasks: map[string]*entry{}, Rights: map[string]permission.Rights{}, Apps: map[string]bool{}, InFlight: map[string]budget.Cents{},
 		live: map[string]bool{}, count: map[State]int{}, done: map[string][]string{},
 	}
 }

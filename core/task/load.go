@@ -34,6 +34,7 @@ type checkpoint struct {
 	Ledger    *budget.Ledger               `json:"ledger"`
 	Paused    bool                         `json:"paused"`
 	Rights    map[string]permission.Rights `json:"rights"`
+	Apps      map[string]bool              `json:"apps"`
 	InFlight  map[string]budget.Cents      `json:"inFlight"`
 	Memory    memory                       `json:"memory"`
 }
@@ -43,7 +44,7 @@ type checkpoint struct {
 func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
-		Paused: f.Paused, Rights: maps.Clone(f.Rights), InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
+		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
 	}
 	for workspace, done := range f.done {
 		c.Done[workspace] = slices.Clone(done)
@@ -65,6 +66,9 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
 	f.Seq, f.At, f.Paused, f.Memory = seq, c.At, c.Paused, c.Memory
+	if c.Apps != nil {
+		f.Apps = c.Apps
+	}
 	if c.Rights != nil {
 		f.Rights = c.Rights
 	}

@@ -17,6 +17,7 @@ const (
 	noteUndo    = "undo"               // {by}
 	noteFolded  = "layers folded"      // {workspace, tasks}: their changes are part of the workspace for good
 	noteAlert   = "alert"              // {text}
+	NoteApp     = "app"                // {app, on, by}: turned on or off
 )
 
 // note is a note event of the box.
@@ -54,6 +55,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		App    string          `json:"app"`
 		Set    json.RawMessage `json:"set"`
 		Tasks  []string        `json:"tasks"`
+		On     *bool           `json:"on"`
 	}
 	if err := json.Unmarshal(ev.Data, &d); err != nil {
 		return nil // a note of another shape is none of ours
@@ -69,6 +71,10 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		f.folded(d.Tasks)
 	case noteRights:
 		return f.setRights(d.App, d.Set)
+	case NoteApp:
+		if d.App != "" && d.On != nil {
+			f.Apps[d.App] = *d.On
+		}
 	}
 	return nil
 }

@@ -6,10 +6,16 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"gurtos/core/budget"
 	"gurtos/core/task"
 )
+
+// ErrCutOff is what Run wraps when nobody knows whether the work was done, such as when
+// an app ends in the middle of it. Nothing is logged then, and the next try runs again
+// with the same key, as after a power cut.
+var ErrCutOff = errors.New("call again to have it run under the same key")
 
 // Tool is one thing that a task may call, as an app declares it.
 type Tool struct {

@@ -54,8 +54,8 @@ func Open(disk durable.FS, dir string) (*Workspaces, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range left { // a cut in Make leaves an empty folder
-		if err := disk.Remove(d); err != nil {
+	for _, d := range left { // a cut in Fill leaves what it put in so far
+		if err := os.RemoveAll(d); err != nil {
 			return nil, fmt.Errorf("clearing what a power cut left: %w", err)
 		}
 	}
@@ -72,6 +72,12 @@ func CheckName(name string) error {
 
 // Make makes an empty workspace.
 func (w *Workspaces) Make(name string) (Workspace, error) {
+	return w.Fill(name, func(string) error { return nil })
+}
+
+// Fill makes a workspace of what fill puts into dir, each file owned by
+// layers.Canonical and on disk when fill returns. An error of fill leaves none.
+func (w *Workspaces) Fill(name string, fill func(dir string) error) (_ Workspace, err error) {
 	if err := CheckName(name); err != nil {
 		return Workspace{}, err
 	}
@@ -89,6 +95,14 @@ func (w *Workspaces) Make(name string) (Workspace, error) {
 		return Workspace{}, fmt.Errorf("making workspace %s: %w", name, err)
 	}
 	if err := os.Chown(path+making, layers.Canonical, layers.Canonical); err != nil {
+		return Workspace{}, fmt.Errorf("making workspace %s: %w", name, err)
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(path + making)
+		}
+	}()
+	if err := fill(path + making); err != nil {
 		return Workspace{}, fmt.Errorf("making workspace %s: %w", name, err)
 	}
 	if err := w.disk.SyncDir(path + making); err != nil {

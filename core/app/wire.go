@@ -1,0 +1,296 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Limits of what an app's process sends.
+const (
+	maxMessage   = 12 << 20         // bytes of one message; a tool's output has at most 8 MB
+	maxCalls     = 256              // calls of the app's that are answered at once
+	maxAbandoned = 256              // calls that were given up and that the app never answered
+	writeTime    = 30 * time.Second // for the app to take a message
+)
+
+// errGone says that the process ended before it answered.
+var errGone = errors.New("its process ended before it answered")
+
+// thrown is an error that the app's code threw.
+type thrown struct{ message string }
+
+func (e *thrown) Error() string { return e.message }
+
+// message is one of JSON-RPC 2.0.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	ID      *int64          `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *rpcError       `json:"error,omitempty"`
+}
+
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// wire is a socket to an app's process. What the process does wrong ends the wire with
+// a sentence about it.
+type wire struct {
+	conn  net.Conn
+	serve func(ctx context.Context, method string, params json.RawMessage) (any, error)
+	ctx   context.Context // of the calls that the app makes; ends with the wire
+	end   context.CancelFunc
+	calls sync.WaitGroup
+	slots chan struct{}
+
+	write sync.Mutex // one message at a time
+
+	mu        sync.Mutex
+	last      int64
+	waiting   map[int64]chan message // nil for a call that was given up
+	abandoned int
+	broken    error // why no call gets an answer any more
+}
+
+// newWire makes a wire whose read is to be run by its owner.
+func newWire(conn net.Conn, serve func(context.Context, string, json.RawMessage) (any, error)) *wire {
+	w := &wire{conn: conn, serve: serve, waiting: map[int64]chan message{}, slots: make(chan struct{}, maxCalls)}
+	w.ctx, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// close ends the wire and waits for the calls of the app that are being answered.
+func (w *wire) close(why error) {
+	w.mu.Lock()
+	if w.broken == nil {
+		w.broken = why
+		for _, c := range w.waiting {
+			if c != nil {
+				close(c)
+			}
+		}
+		w.waiting = map[int64]chan message{}
+	}
+	w.mu.Unlock()
+	w.end()
+	w.conn.Close()
+	w.calls.Wait()
+}
+
+// call calls the app and waits for what it gives back. Ends ctx first, the call is
+// given up, and what the app says to it later is dropped.
+func (w *wire) call(ctx context.Context, method string, params, into any) error {
+	c := make(chan message, 1)
+	w.mu.Lock()
+	if w.broken != nil {
+		w.mu.Unlock()
+		return errGone
+	}
+	w.last++
+	id := w.last
+	w.waiting[id] = c
+	w.mu.Unlock()
+	if err := w.send(message{ID: &id, Method: method}, params); err != nil {
+		w.giveUp(id)
+		return err
+	}
+	select {
+	case m, ok := <-c:
+		switch {
+		case !ok:
+			return errGone
+		case m.Error != nil:
+			return &thrown{m.Error.Message}
+		case into == nil:
+			return nil
+		}
+		if err := json.Unmarshal(m.Result, into); err != nil {
+			return fmt.Errorf("what it answered is of another shape: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		w.giveUp(id)
+		return context.Cause(ctx)
+	}
+}
+
+func (w *wire) giveUp(id int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.waiting[id]; ok {
+		w.waiting[id] = nil
+		w.abandoned++
+	}
+}
+
+// tell sends what needs no answer.
+func (w *wire) tell(method string, params any) error { return w.send(message{Method: method}, params) }
+
+func (w *wire) send(m message, params any) (err error) {
+	if params != nil {
+		if m.Params, err = plain(params); err != nil {
+			return err
+		}
+	}
+	return w.put(m)
+}
+
+func (w *wire) put(m message) error {
+	m.Version = "2.0"
+	b, err := plain(m)
+	if err != nil {
+		return err
+	}
+	w.write.Lock()
+	defer w.write.Unlock()
+	if err := w.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return errGone
+	}
+	if _, err := w.conn.Write(append(b, '\n')); err != nil {
+		// Half a message may be out: nothing more can be said.
+		w.conn.Close()
+		return errGone
+	}
+	return nil
+}
+
+// plain is JSON in which text stands as it is.
+func plain(v any) (json.RawMessage, error) {
+	if raw, ok := v.(json.RawMessage); ok {
+		return raw, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// read reads until the socket ends, and gives the sentence about what the app did
+// wrong, or nil.
+func (w *wire) read() error {
+	in := bufio.NewReaderSize(w.conn, 64<<10)
+	for {
+		line, err := readLine(in)
+		if errors.Is(err, errLong) {
+			return fmt.Errorf("it sent a message of more than %d MB", maxMessage>>20)
+		}
+		if err != nil {
+			return nil
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return errors.New("it wrote something else than the box's messages to its socket")
+		}
+		if err := w.take(m); err != nil {
+			return err
+		}
+	}
+}
+
+// take deals with one message.
+func (w *wire) take(m message) error {
+	switch {
+	case m.ID == nil:
+		return errors.New("it sent a message without a number")
+	case m.Method != "":
+		return w.asked(m)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, ok := w.waiting[*m.ID]
+	delete(w.waiting, *m.ID)
+	switch {
+	case !ok:
+		return errors.New("it answered a call that the box did not make")
+	case c == nil:
+		w.abandoned--
+	default:
+		c <- m
+	}
+	return nil
+}
+
+// asked answers a call of the app's, unless it has too many under way.
+func (w *wire) asked(m message) error {
+	select {
+	case w.slots <- struct{}{}:
+	default:
+		w.reply(*m.ID, nil, fmt.Errorf("more than %d calls at once: wait for some of them first", maxCalls))
+		return nil
+	}
+	w.calls.Go(func() {
+		defer func() { <-w.slots }()
+		out, err := w.serve(w.ctx, m.Method, m.Params)
+		w.reply(*m.ID, out, err)
+	})
+	return nil
+}
+
+func (w *wire) reply(id int64, out any, err error) {
+	m := message{ID: &id}
+	if err == nil {
+		m.Result, err = plain(out)
+	}
+	if err != nil {
+		m.Result, m.Error = nil, &rpcError{-32000, err.Error()}
+	}
+	if err := w.put(m); err != nil {
+		w.end() // it is gone
+	}
+}
+
+// serveOne answers the calls of a socket that has one at a time.
+func (w *wire) serveOne() error {
+	in := bufio.NewReaderSize(w.conn, 4<<10)
+	for {
+		line, err := readLine(in)
+		if errors.Is(err, errLong) {
+			return fmt.Errorf("it sent a message of more than %d MB", maxMessage>>20)
+		}
+		if err != nil {
+			return nil
+		}
+		var m message
+		if json.Unmarshal(line, &m) != nil || m.ID == nil || m.Method == "" {
+			return errors.New("it wrote something else than the box's messages to its socket")
+		}
+		out, err := w.serve(w.ctx, m.Method, m.Params)
+		w.reply(*m.ID, out, err)
+	}
+}
+
+var errLong = errors.New("a line is too long")
+
+// readLine reads up to a newline, at most maxMessage bytes.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var whole []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if whole == nil && err == nil {
+			return part, nil // valid until the next read: it is decoded before that
+		}
+		if len(whole)+len(part) > maxMessage {
+			return nil, errLong
+		}
+		whole = append(whole, part...)
+		if err == nil {
+			return whole, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+	}
+}
