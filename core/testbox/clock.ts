@@ -69,7 +69,8 @@ export class Zone {
   }
 
   /** An instant, or the beginning of the first day after it that is permitted. */
-  open(w: Watch, at: number): number {
+  open(w: Every, at: number): number {
+    if (!w.weekdays || w.weekdays.length === 0) return at;
     let date = this.date(at);
     if (permits(w, date)) return at;
     for (date++; ; date++) {
@@ -84,7 +85,7 @@ export class Zone {
     let due = this.open(w, base + w.ms);
     while (due <= now) {
       n++;
-      const end = w.weekdays ? Math.min(now, this.instant((this.date(due) + 1) * day) - 1) : now;
+      const end = w.weekdays?.length ? Math.min(now, this.instant((this.date(due) + 1) * day) - 1) : now;
       const more = Math.floor(Math.max(end - due, 0) / w.ms);
       n += more;
       due += more * w.ms;
@@ -104,7 +105,7 @@ export type Files = Extract<Watch, { kind: 'files' }>;
 /** Over how many days the next one of a weekday can be: a zone may leave out one of them. */
 const reach = 15;
 
-const permits = (w: Watch, date: number) => w.kind === 'files' || !w.weekdays || w.weekdays.length === 0 || w.weekdays.includes(weekday(date));
+const permits = (w: Daily | Every, date: number) => !w.weekdays || w.weekdays.length === 0 || w.weekdays.includes(weekday(date));
 
 const weekday = (date: number): Weekday => names[(((date + 4) % 7) + 7) % 7]!; // 1970 began on a Thursday
 

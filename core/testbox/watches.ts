@@ -19,6 +19,8 @@ interface Watching {
   since: number;
   ran: Set<number>;
   told: Set<number>;
+  /** Of a day's schedule: when there is nothing to do before, by the wall clock; undefined when that is not known. */
+  quiet: number | undefined;
   /** Of a span: when it last began, by the even clock. */
   base: number;
   /** Of files: what the app was last told of, and since when they differ. */
@@ -49,7 +51,7 @@ export class Watches {
     const none = watch.kind === 'files' && !this.#files.has(watch.workspace);
     this.#log.note('trigger armed', { app: this.#app, trigger: watch.name, watch, ...(none ? { none: true } : {}) });
     const one: Watching = {
-      watch, fire, since: this.#time.wall(), ran: new Set(), told: new Set(), base: this.#time.even(), touched: undefined,
+      watch, fire, since: this.#time.wall(), ran: new Set(), told: new Set(), quiet: undefined, base: this.#time.even(), touched: undefined,
       was: watch.kind === 'files' ? this.#files.view(watch.workspace) : new Map(),
     };
     this.#all.set(watch.name, one);
@@ -68,7 +70,10 @@ export class Watches {
 
   /** The clock was set: a day's schedule is as old as the earliest that the clock showed since it began. */
   stepped(): void {
-    for (const w of this.#all.values()) w.since = Math.min(w.since, this.#time.wall());
+    for (const w of this.#all.values()) {
+      w.since = Math.min(w.since, this.#time.wall());
+      w.quiet = undefined;
+    }
   }
 
   /** When something may be due next, by the even clock; undefined when nothing ever will. */
@@ -77,8 +82,8 @@ export class Watches {
     const all = [...this.#all.values()].flatMap((w): number[] => {
       if (w.watch.kind === 'files') return w.touched ? [Math.min(w.touched.last + rest, w.touched.first + restive)] : [];
       if (w.watch.kind === 'every') return [even + this.#zone.steps(w.watch, w.base + wall - even, wall).due - wall];
-      const due = this.#zone.next(w.watch, wall, (date) => w.ran.has(date));
-      return due === undefined ? [] : [even + due - wall];
+      w.quiet ??= this.#zone.next(w.watch, wall, (date) => w.ran.has(date));
+      return w.quiet === undefined ? [] : [even + w.quiet - wall];
     });
     return all.length === 0 ? undefined : Math.min(...all);
   }
@@ -94,6 +99,8 @@ export class Watches {
 
   async #day(w: Watching, watch: Daily): Promise<void> {
     const now = this.#time.wall();
+    if (w.quiet !== undefined && now < w.quiet) return;
+    w.quiet = undefined;
     const last = this.#zone.last(watch, now);
     if (!last || last.due <= w.since || w.ran.has(last.date)) return;
     const { date, due } = last;
