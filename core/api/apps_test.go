@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gurtos/core/app"
 	"gurtos/core/approval"
@@ -294,7 +295,36 @@ func TestCallEndsWithTheDevice(t *testing.T) {
 	}
 	defer a.Body.Close()
 	b.do(req{as: owner, method: "DELETE", path: "/api/devices/" + b.id[member]})
-	<-ended
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("the call goes on without its device")
+	}
+}
+
+// A window has at most its opener's right, whatever the table says of windows.
+func TestWindowIsNarrower(t *testing.T) {
+	b := newBox(t)
+	path := b.srv.routes.paths["/api/tasks"]
+	narrow := *path.by["GET"]
+	narrow.Who = owners | window
+	path.by["GET"] = &narrow
+	for as, want := range map[who]int{screen: 200, owner: 200, member: 403} {
+		if got := b.do(req{method: "GET", path: "/api/tasks", header: asWindow(b.opened(as, "shop"))}); got.status != want {
+			t.Errorf("in a window of %v: %d %s", callers(as), got.status, got.body)
+		}
+	}
+}
+
+// A service worker would stand between the box and its pages.
+func TestNoServiceWorker(t *testing.T) {
+	b := newBox(t)
+	for _, path := range []string{"/t/shop/json", "/t/shop/pass"} {
+		got := b.do(req{as: screen, method: "GET", path: path, header: map[string]string{"Service-Worker": "script"}})
+		if got.status != 403 || !strings.Contains(got.body, "no service worker") {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
 }
 
 // A page answers the requests of tasks that its app started; of others it learns which
