@@ -85,6 +85,9 @@ func Open(conf Config) (_ *Host, err error) {
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("sandboxes need the control group controllers %q: mount them or enable them in the kernel", missing)
 	}
+	if cgroup.Unified() && !cgroup.SharesIO() {
+		h.weaker = append(h.weaker, "This kernel's control groups have no io controller: disks are not shared out by weight.")
+	}
 	if !cgroup.Unified() {
 		h.weaker = append(h.weaker, "Control groups are version 1: I/O is not shared out by weight, there is no pressure to read, and a task that runs out of memory is ended a moment later than on a box.")
 	}

@@ -139,8 +139,12 @@ var Sysctls = []struct{ Path, Value, Why string }{
 	{"kernel/panic", "30", "a panic stays readable for half a minute, then the box starts anew"},
 	{"kernel/panic_on_oops", "1", "a kernel that has lost its way writes no more"},
 	{"vm/overcommit_memory", "0", "the kernel's own guess"},
-	{"fs/inotify/max_user_instances", "1024", "builds in many tasks watch many folders"},
-	{"fs/inotify/max_user_watches", "1048576", "the same"},
+	{"fs/inotify/max_user_instances", "1048576", "counted for all tasks together, so that one could leave the others none: the memory that they take ends first, and that is each task's own"},
+	{"fs/inotify/max_user_watches", "67108864", "the same"},
+	{"fs/file-max", "9223372036854775807", "the same"},
+	{"kernel/pid_max", "4194304", "the same"},
+	{"kernel/threads-max", "4194304", "the same, and beyond it nor could boxd start anything"},
+	{"kernel/pty/max", "65536", "the same; a task has 256 at most"},
 	{"user/max_user_namespaces", "16384", "one per sandbox, and as many spares"},
 }
 
@@ -210,11 +214,13 @@ func EnableControllers(cgroup string) (absent []string, err error) {
 	return absent, errors.Join(errs...)
 }
 
-// shares are what the services have before tasks: ten times the processor of
-// all tasks together when both want it, and memory that no task's need takes
-// from them.
+// shares are what the services have before tasks: ten times the processors and
+// disks of all tasks together when both want them, and memory that no task's need
+// takes from them. PID 1 is in the root group, which nothing limits.
 var shares = []struct{ file, value string }{
 	{"cpu.weight", "1000"},
+	{"io.weight", "1000"},
+	{"io.bfq.weight", "1000"},
 	{"memory.min", "134217728"},
 }
 

@@ -39,6 +39,21 @@ func (g *Group) Set(l Limits) error {
 	if err := g.m.Set(r); err != nil {
 		return fmt.Errorf("setting limits: %w", err)
 	}
+	return g.shareIO(l.Weight)
+}
+
+// shareIO gives the group its share of the disks, as the kernel's one or other
+// scheduler of shares takes it; a kernel may have neither.
+func (g *Group) shareIO(weight int64) error {
+	if !Unified() {
+		return nil
+	}
+	for file, weight := range map[string]int64{"io.weight": weight, "io.bfq.weight": min(weight, 1000)} {
+		err := cgroups.WriteFile(g.m.Path(""), file, strconv.FormatInt(weight, 10))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("sharing out the disks: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -123,6 +138,12 @@ func Missing(parent string) ([]string, error) {
 		}
 	}
 	return absent(have, "cpu", "memory", "pids", "devices", "freezer"), nil
+}
+
+// SharesIO tells whether the machine shares out its disks by weight.
+func SharesIO() bool {
+	b, err := os.ReadFile(root + "/cgroup.controllers")
+	return err == nil && Unified() && len(absent(strings.Fields(string(b)), "io")) == 0
 }
 
 func absent(have []string, want ...string) []string {

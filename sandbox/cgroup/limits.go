@@ -9,7 +9,7 @@ import (
 type Limits struct {
 	Memory   int64 // bytes, with swap 0
 	Pids     int64 // processes and threads
-	Weight   int64 // CPU share against other groups, 1 to 10000
+	Weight   int64 // share of processors and, with version 2, of disks against other groups, 1 to 10000
 	CPUMilli int64 // thousandths of a core, 0 for no cap
 }
 

@@ -134,8 +134,9 @@ var inGuest = []struct {
 }{
 	{"gurtos/sandbox/quota", false, "-xfs /data", ""},
 	{"gurtos/sandbox/layers", false, "", "TestMountedView|TestSealedLayer|TestParallelTasks"},
-	{"gurtos/sandbox", true, "", "TestSurroundings|TestLayers|TestExit|TestDisk|TestFreeze|TestBytes|TestServe"},
+	{"gurtos/sandbox", true, "", "TestSurroundings|TestLayers|TestExit|TestDisk|TestFreeze|TestBytes|TestServe|TestShared"},
 	{"gurtos/test/hostile", true, "", "TestAttempts"},
+	{"gurtos/test/scale", true, "", "TestManyTasks|TestKilledAnywhere"},
 }
 
 func testName(pkg string) string {
@@ -149,6 +150,8 @@ func guestTests(t *testing.T) map[string]string {
 		"tools/worker":   box.GoBuild(t, "gurtos/cmd/worker"),
 		"tools/box-init": gcc(t, "sandbox/boxinit/box-init.c"),
 		"tools/attempts": gcc(t, "test/hostile/attempts.c"),
+		"tools/hog":      gcc(t, "sandbox/hog.c"),
+		"tools/boxd":     box.GoStatic(t, "gurtos/cmd/boxd"),
 	}
 	for _, p := range inGuest {
 		files["tests/"+testName(p.pkg)] = box.GoTest(t, p.pkg, p.cgo)

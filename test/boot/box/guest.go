@@ -179,6 +179,12 @@ func GoBuild(t testing.TB, pkg string) string {
 	return goRun(t, []string{"CGO_ENABLED=0"}, "build", "-ldflags=-s -w", pkg)
 }
 
+// GoStatic builds a program that needs cgo, static all the same.
+func GoStatic(t testing.TB, pkg string) string {
+	t.Helper()
+	return goRun(t, []string{"CGO_ENABLED=1"}, "build", "-tags=netgo,osusergo", "-ldflags=-s -w -linkmode=external -extldflags=-static", pkg)
+}
+
 // GoTest builds the tests of a package, static, with cgo where it needs it.
 func GoTest(t testing.TB, pkg string, cgo bool) string {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gurtos/boot/modules"
+	"gurtos/boot/mounts"
 )
 
 func main() {
@@ -33,7 +34,7 @@ func run() error {
 
 type fileSystem struct{ kind, at, options string }
 
-func mounts(list ...fileSystem) error {
+func mountAll(list ...fileSystem) error {
 	for _, m := range list {
 		if err := os.MkdirAll(m.at, 0o755); err != nil {
 			return err
@@ -49,7 +50,7 @@ func mounts(list ...fileSystem) error {
 // tasks root, so that tests find a shell and the usual programs, and can write.
 // In the initramfs's own root pivot_root, which sandboxes need, doesn't work.
 func initramfs() error {
-	if err := mounts(fileSystem{"proc", "/proc", ""}, fileSystem{"sysfs", "/sys", ""}, fileSystem{"devtmpfs", "/dev", ""}, fileSystem{"tmpfs", "/rw", ""}); err != nil {
+	if err := mountAll(fileSystem{"proc", "/proc", ""}, fileSystem{"sysfs", "/sys", ""}, fileSystem{"devtmpfs", "/dev", ""}, fileSystem{"tmpfs", "/rw", ""}); err != nil {
 		return err
 	}
 	l, err := loader()
@@ -95,10 +96,13 @@ func loader() (*modules.Loader, error) {
 }
 
 func lab() error {
-	if err := mounts(
+	if err := mountAll(
 		fileSystem{"tmpfs", "/run", ""}, fileSystem{"tmpfs", "/tmp", ""}, fileSystem{"devpts", "/dev/pts", "ptmxmode=0666"}, fileSystem{"tmpfs", "/dev/shm", ""},
 		fileSystem{"cgroup2", "/sys/fs/cgroup", "nsdelegate,favordynmods"},
 	); err != nil {
+		return err
+	}
+	if err := asOnABox(); err != nil {
 		return err
 	}
 	l, err := loader()
@@ -122,6 +126,13 @@ func lab() error {
 		}
 	}
 	return errors.Join(io.ErrUnexpectedEOF, lines.Err())
+}
+
+// asOnABox sets the kernel and its control groups as stage 2 does on a box.
+func asOnABox() error {
+	_, err := mounts.SetSysctls("/proc")
+	_, cerr := mounts.EnableControllers("/sys/fs/cgroup")
+	return errors.Join(err, cerr)
 }
 
 func command(l *modules.Loader, name string, args []string) error {

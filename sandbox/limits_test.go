@@ -1,0 +1,76 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gurtos/sandbox/cgroup"
+	"gurtos/sandbox/sandboxtest"
+)
+
+// The kernel has each limit that the sandbox was given, while it runs.
+func TestLimitsInPlace(t *testing.T) {
+	c := sandboxtest.Config(t)
+	h := sandboxtest.OpenAs(t, c)
+	s := sandboxtest.Spec(t, "/bin/sleep", "1000")
+	s.Limits.MemoryBytes, s.Limits.Pids, s.Limits.CPUWeight, s.Limits.CPUMilli = 200<<20, 77, 300, 1500
+	sandboxtest.Start(t, h, s)
+	groups, err := cgroup.Children(c.Cgroup)
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("%q, %v", groups, err)
+	}
+	at := filepath.Join(c.Cgroup, groups[0])
+	want := map[string]string{
+		"/sys/fs/cgroup/memory/memory.limit_in_bytes": "209715200", "/sys/fs/cgroup/pids/pids.max": "77",
+		"/sys/fs/cgroup/cpu/cpu.shares": "3072", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "150000",
+	}
+	if cgroup.Unified() {
+		want = map[string]string{
+			"/sys/fs/cgroup/memory.max": "209715200", "/sys/fs/cgroup/memory.swap.max": "0", "/sys/fs/cgroup/memory.oom.group": "1", "/sys/fs/cgroup/pids.max": "77",
+			"/sys/fs/cgroup/cpu.weight": "300", "/sys/fs/cgroup/cpu.max": "150000 100000",
+		}
+		shared := 0
+		for _, f := range []string{"io.weight", "io.bfq.weight"} {
+			if text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", at, f)); err == nil {
+				shared++
+				if !strings.Contains(string(text), "300") {
+					t.Errorf("%s is %q", f, text)
+				}
+			}
+		}
+		t.Logf("%d files share out disks", shared)
+	}
+	for file, value := range want {
+		dir, name := filepath.Split(file)
+		text, err := os.ReadFile(filepath.Join(dir, at, name))
+		if err != nil && name == "memory.swap.max" && os.IsNotExist(err) {
+			continue // a kernel without swap
+		}
+		if got := strings.TrimSpace(string(text)); err != nil || got != value {
+			t.Errorf("%s is %q, want %q (%v)", name, got, value, err)
+		}
+	}
+}
+
+// What waits for a resource can be read, of one sandbox, of all and of the machine, where the kernel has it.
+func TestPressure(t *testing.T) {
+	c := sandboxtest.Config(t)
+	h := sandboxtest.OpenAs(t, c)
+	sb := sandboxtest.Start(t, h, sandboxtest.Spec(t, "/bin/sleep", "1000"))
+	if _, ok := cgroup.MachinePressure(); !ok {
+		if _, err := os.Stat("/proc/pressure/cpu"); err == nil {
+			t.Error("the machine's pressure can't be read")
+		}
+	}
+	if !cgroup.Unified() {
+		return
+	}
+	if _, ok := sb.Pressure(); !ok {
+		t.Error("the sandbox's pressure can't be read")
+	}
+	if _, ok := cgroup.PressureOf(c.Cgroup); !ok {
+		t.Error("the pressure of all sandboxes can't be read")
+	}
+}
