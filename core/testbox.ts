@@ -14,7 +14,7 @@ import { declared } from './testbox/declare.ts';
 import { type Changed, Workspaces, folder } from './testbox/files.ts';
 import { Log } from './testbox/log.ts';
 import { hider, hideIn } from './testbox/secrets.ts';
-import { type CallAnswer, Tasks, type TestSettings, refusal, said } from './testbox/tasks.ts';
+import { type Begun, type CallAnswer, Tasks, type TestSettings, refusal, said } from './testbox/tasks.ts';
 import { Watches } from './testbox/watches.ts';
 
 export type { CallAnswer, TestSettings } from './testbox/tasks.ts';
@@ -222,7 +222,7 @@ export class TestBox {
   /** Turns the app off: its triggers stop, its tools, routes and webhooks are gone. */
   async off(): Promise<void> {
     this.isOn = false;
-    this.#end.abort(new Error(`${this.title} was turned off`));
+    this.#end.abort(new Error('the app is off'));
     for (const stop of this.#stops.splice(0)) {
       try {
         stop();
@@ -405,7 +405,7 @@ export class TestBox {
   /** Calls a webhook; gives what is sent back. */
   async hook(name: string, body: Json = {}, headers: HookHeaders = {}): Promise<any> {
     const handler = this.#hooks.get(name);
-    if (!handler) throw new Error(`${this.#track.name} has no webhook ${name}`);
+    if (!this.isOn || !handler) throw new Error(this.isOn ? `${this.#track.name} has no webhook ${name}` : `there is no app ${this.#track.name} that is on`);
     const lower = Object.fromEntries(Object.entries(headers).map(([n, v]) => [n.toLowerCase(), v]));
     const answer = (await handler(structuredClone(body), lower)) ?? {};
     await this.settle();
@@ -501,12 +501,13 @@ export class TestBox {
     const job = this.#track.modelJobs?.find((j) => j.name === name);
     let out: unknown;
     if (job) {
+      const key = `job.${randomUUID().replaceAll('-', '').slice(0, 16)}`;
       const ctx = this.#ctx({
-        key: randomUUID(), secrets: job.secrets ?? [],
+        key, who: `the model job ${name}`, secrets: job.secrets ?? [],
         ...(task === undefined ? {} : { task: structuredClone(this.#tasks.get(task)) }),
-        cost: (cents, what) => this.#tasks.cost(cents, what, task),
+        cost: (cents, what) => this.#tasks.cost(cents, what, task, task !== undefined),
         log: (text, data) => task !== undefined && this.#tasks.step(task, text, data),
-        ask: async () => false,
+        ask: async (question, opts) => task !== undefined && (await this.#tasks.asks(task, `${task}.tool.${key}.ask.`, 16, question, opts?.purpose)),
       });
       out = await job.run(given, ctx);
     } else if (this.#opt.jobs && Object.hasOwn(this.#opt.jobs, name)) out = await this.#opt.jobs[name]!(given, task);
@@ -514,19 +515,37 @@ export class TestBox {
     return out === undefined ? null : hideIn(JSON.parse(JSON.stringify(out)), hider(this.#secrets));
   }
 
-  #ctx(call: Pick<Ctx, 'key' | 'task' | 'cost' | 'log' | 'ask'> & { secrets: readonly string[] }): Ctx {
-    const { secrets, ...rest } = call;
-    return Object.freeze({ ...rest, box: this.box, signal: this.#end.signal, secret: (name: string) => this.#secret(name, secrets) });
+  #ctx(call: Begun): Ctx {
+    const { secrets, who, cost, log, ask, ...rest } = call;
+    return Object.freeze<Ctx>({
+      ...rest,
+      box: this.box,
+      signal: this.#end.signal,
+      secret: (name) => this.#secret(name, secrets, who),
+      cost: (cents, what) => {
+        if (typeof cents !== 'number' || !Number.isFinite(cents) || cents < 0) throw new Error('cents: a cost of 0 or more');
+        if (typeof what !== 'string' || what.trim() === '' || [...what].length > 4000) throw new Error('what: what the cost is for is needed, in at most 4000 characters');
+        cost(cents, what);
+      },
+      log: (text, data) => {
+        if (text.trim() === '' || [...text].length > 4000 || Buffer.byteLength(JSON.stringify(data ?? null)) > 64 << 10) throw new Error('a step has a text of at most 4000 characters and data of at most 64 KB');
+        log(text, data);
+      },
+      ask: async (question, opts) => {
+        if (question.trim() === '' || [...question, ...(opts?.purpose ?? '')].length > 4000) throw new Error('a question is needed, with its purpose of at most 4000 characters');
+        return await ask(question, opts);
+      },
+    });
   }
 
-  #secret(name: string, listed: readonly string[]): string {
-    if (!listed.includes(name)) throw new Error(`${this.#track.name} does not list ${name} among its secrets`);
+  #secret(name: string, listed: readonly string[], who = this.#track.name): string {
+    if (!listed.includes(name)) throw new Error(`${who} may not read ${name}: it is not among the keys that it lists in secrets`);
     if (this.#off.has(`key:${name}`)) {
       this.#log.note('permission refused', { app: this.#track.name, item: `key:${name}` });
       throw new Error(refusal(this.title, `key:${name}`));
     }
     const value = this.#secrets.get(name);
-    if (value === undefined) throw new Error(`the vault has no ${name}`);
+    if (value === undefined) throw new Error(`${name} is not set. The owner can set it in Settings, Accounts & Keys`);
     return value;
   }
 
@@ -551,7 +570,9 @@ export class TestBox {
       undo: async (id) => this.#tasks.end(id, 'undone'),
       approvals: () => this.approvals,
       answer: async (id, approved, by) => {
-        if (by !== name && !by.startsWith(`${name}:`)) throw new Error(`by: ${name} may answer as ${name}, or as ${name}: and more behind it, and not as ${by}`);
+        if (typeof approved !== 'boolean') throw new Error('approved: true or false is needed');
+        if (by !== name && !by.startsWith(`${name}:`)) throw new Error(`by: an app answers as itself: ${name}, or that with a colon and more behind it, such as ${name}:name`);
+        if ([...by].length > 100) throw new Error('by: at most 100 characters that can be printed');
         return this.#tasks.answer(id, approved, by);
       },
       on: (listener) => {
@@ -569,11 +590,14 @@ export class TestBox {
       job: (job, input, task) => this.#job(job, input, task),
       note: (data, task) => {
         if (task !== undefined) this.#tasks.get(task);
+        const size = Buffer.byteLength(JSON.stringify(data ?? null));
+        if (size > 64 << 10) throw new Error(`a note has at most 64 KB, this has ${size >> 10}`);
         this.#log.write({ type: 'note', task, track: name, data: hideIn(JSON.parse(JSON.stringify(data ?? null)), hide) });
       },
       onWebhook: (hook, handler) => {
-        if (!/^[A-Za-z0-9_-]{1,100}$/.test(hook)) throw new Error(`webhook ${hook}: its name may have letters, digits, _ and - alone`);
-        if (this.#hooks.has(hook)) throw new Error(`webhook ${hook}: ${name} has one of this name already`);
+        if (typeof handler !== 'function') throw new Error('box.onWebhook() needs a function');
+        if (!/^[A-Za-z0-9_-]{1,60}$/.test(hook)) throw new Error(`webhook ${JSON.stringify(hook)}: a name of 1 to 60 letters, digits, _ and - is needed`);
+        if (this.#hooks.has(hook)) throw new Error(`webhook ${hook} is there already: end that one first`);
         this.#hooks.set(hook, handler);
         return () => {
           if (this.#hooks.get(hook) === handler) this.#hooks.delete(hook);

@@ -36,7 +36,7 @@ export interface Around {
   dailyLimit(): number | undefined;
   today(): string;
   hide(text: string): string;
-  ctx(call: Pick<Ctx, 'key' | 'task' | 'cost' | 'log' | 'ask'> & { secrets: readonly string[] }): Ctx;
+  ctx(call: Begun): Ctx;
   /** Told when a task begins to run. */
   begun(task: Task): void;
   /** Told of a new question. */
@@ -44,6 +44,9 @@ export interface Around {
   /** Told when the files of a workspace may have become different. */
   touched(workspace: string): void;
 }
+
+/** A call that begins: what its Ctx is made of. */
+export type Begun = Pick<Ctx, 'key' | 'task' | 'cost' | 'log' | 'ask'> & { secrets: readonly string[]; who: string };
 
 interface Flight {
   key: string;
@@ -183,6 +186,18 @@ export class Tasks {
     return structuredClone(now);
   }
 
+  /** Asks for a call, and gives a yes or no; a task that ended says no. */
+  async asks(task: string, prefix: string, digits: number, question: string, purpose: string | undefined): Promise<boolean> {
+    const { hide } = this.#around;
+    const hash = createHash('sha256').update(question).digest('hex').slice(0, digits);
+    try {
+      return (await this.ask({ id: prefix + hash, task, question: hide(question), costCents: 0, ...(purpose === undefined ? {} : { purpose: hide(purpose) }) })).state === 'approved';
+    } catch (err) {
+      if (!live.has(this.get(task).state)) return false;
+      throw err;
+    }
+  }
+
   /** Answers a question; the first answer holds. */
   answer(id: string, approved: boolean, by: string, reason?: string): Approval {
     const a = this.approvals.get(id);
@@ -299,19 +314,10 @@ export class Tasks {
   async #run(t: Task, tool: Tool, input: Json, key: string, spends: boolean, cost: number): Promise<{ answer: CallAnswer; cents: number }> {
     const a = this.#around;
     const ctx = a.ctx({
-      key: `${t.id}.${key}`, task: structuredClone(t), secrets: tool.secrets ?? [],
+      key: `${t.id}.${key}`, who: tool.name, task: structuredClone(t), secrets: tool.secrets ?? [],
       cost: (cents, what) => this.cost(cents, what, t.id, true),
       log: (text, data) => this.step(t.id, text, data),
-      ask: async (question, opts) => {
-        const hash = createHash('sha256').update(question).digest('hex').slice(0, 12);
-        try {
-          const got = await this.ask({ id: `${t.id}.tool.${key}.ask.${hash}`, task: t.id, question: a.hide(question), costCents: 0, ...(opts?.purpose === undefined ? {} : { purpose: a.hide(opts.purpose) }) });
-          return got.state === 'approved';
-        } catch (err) {
-          if (!live.has(this.get(t.id).state)) return false;
-          throw err;
-        }
-      },
+      ask: (question, opts) => this.asks(t.id, `${t.id}.tool.${key}.ask.`, 12, question, opts?.purpose),
     });
     let output: any;
     try {

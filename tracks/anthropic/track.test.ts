@@ -120,7 +120,7 @@ test('silence ends, and so does a question that nobody waits for', async (t) => 
   }
   t.mock.timers.reset();
   const seen = api.seen.length;
-  const asked = assert.rejects(b.job('ask', { prompt: '[[silent]] off' }), { message: 'Claude was turned off' });
+  const asked = assert.rejects(b.job('ask', { prompt: '[[silent]] off' }), { message: 'the app is off' });
   await until('the question', () => api.seen.length > seen);
   await b.off();
   await asked;
