@@ -32,12 +32,12 @@ import (
 type Tasks interface {
 	Create(ctx context.Context, body []byte, from task.Caller) (task.Task, error)
 	Get(ctx context.Context, id string) (task.Task, error)
-	List(ctx context.Context, f task.Filter) ([]task.Task, error)
+	Each(ctx context.Context, f task.Filter, fn func(task.Task) error) error // few in memory at a time
 	Stop(ctx context.Context, id, by string) (task.Task, error)
 	Undo(ctx context.Context, id, by string) (task.Task, error)
 	Pause(ctx context.Context, paused bool, by string) error
 	Standstill() string // why no agent works, "" when they do
-	Approvals(ctx context.Context, state approval.State) ([]approval.Approval, error)
+	EachApproval(ctx context.Context, state approval.State, fn func(approval.Approval) error) error
 	Approval(ctx context.Context, id string) (approval.Approval, error)
 	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
 	Note(ctx context.Context, what string, data map[string]any, task string) error

@@ -25,11 +25,9 @@ func (s *Server) tasks(c *call) error {
 	if q.Has("state") && !f.State.Known() {
 		return bad("state: queued, running, waiting, done, failed or undone is needed")
 	}
-	list, err := s.opt.Tasks.List(c.r.Context(), f)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, list)
+	return c.array(func(put func(any) error) error {
+		return s.opt.Tasks.Each(c.r.Context(), f, func(t task.Task) error { return put(t) })
+	})
 }
 
 func (s *Server) newTask(c *call) error {
@@ -137,11 +135,9 @@ func (s *Server) approvals(c *call) error {
 	if q.Has("state") && state != approval.Pending && state != approval.Approved && state != approval.Denied {
 		return bad("state: pending, approved or denied is needed")
 	}
-	v, err := s.opt.Tasks.Approvals(c.r.Context(), state)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, list(v))
+	return c.array(func(put func(any) error) error {
+		return s.opt.Tasks.EachApproval(c.r.Context(), state, func(a approval.Approval) error { return put(a) })
+	})
 }
 
 // Answer is the answer to a question.

@@ -267,15 +267,17 @@ func (f *fold) state(e *entry, ev *actionlog.Event) {
 func (e *entry) slim() {
 	e.Spec = Spec{Workspace: e.Workspace}
 	e.User, e.Layers, e.Steps, e.Alias = "", nil, nil, nil
-	if len(e.Error) > keepText {
-		e.Error = ""
-	} else {
-		e.Long.Error = 0
-	}
-	if len(e.Summary) > keepText && e.Long.Summary != 0 {
-		e.Summary = ""
-	} else {
-		e.Long.Summary = 0
+	for _, text := range []struct {
+		is   *string
+		line *int64
+	}{{&e.Error, &e.Long.Error}, {&e.Summary, &e.Long.Summary}} {
+		switch {
+		case *text.is == "": // taken away before, when it was done, and undone now
+		case len(*text.is) > keepText && *text.line != 0:
+			*text.is = ""
+		default:
+			*text.line = 0
+		}
 	}
 }
 
