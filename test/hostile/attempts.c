@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -181,6 +182,71 @@ static long netfilter_socket(void) { return socket(AF_NETLINK, SOCK_RAW, 12); }
 static long uevent_socket(void) { return socket(AF_NETLINK, SOCK_RAW, 15); }
 static long mptcp_socket(void) { return socket(AF_INET, SOCK_STREAM, 262); }
 static long sctp_socket(void) { return socket(AF_INET, SOCK_STREAM, 132); }
+static long rxrpc_socket(void) { return socket(33, SOCK_DGRAM, AF_INET); }
+static long xfrm_socket(void) { return socket(AF_NETLINK, SOCK_RAW, 6); }
+/* Any family, or protocol of netlink, beyond a task's own; both lists are longer than what one kernel has. */
+static long other_families(void)
+{
+	errno = EAFNOSUPPORT;
+	for (int family = 2; family < 50; family++)
+		if (family != AF_INET && family != AF_INET6 && family != AF_NETLINK)
+			for (int type = 1; type <= 5; type++) {
+				int fd = socket(family, type, 0);
+				if (fd >= 0)
+					return fd;
+			}
+	errno = EAFNOSUPPORT;
+	return -1;
+}
+static long other_netlinks(void)
+{
+	for (int proto = 1; proto < 32; proto++) {
+		int fd = socket(AF_NETLINK, SOCK_RAW, proto);
+		if (fd >= 0)
+			return fd;
+	}
+	errno = EPROTONOSUPPORT;
+	return -1;
+}
+static long urgent_data(void)
+{
+	int fd[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) != 0)
+		exit(3);
+	return send(fd[0], "x", 1, MSG_OOB);
+}
+static long upper_protocol(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof a;
+	int l = socket(AF_INET, SOCK_STREAM, 0), c = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(l, (void *)&a, n) != 0 || listen(l, 1) != 0 || getsockname(l, (void *)&a, &n) != 0 || connect(c, (void *)&a, n) != 0)
+		exit(3);
+	long r = setsockopt(c, IPPROTO_TCP, 31 /* TCP_ULP */, "tls", 3);
+	if (r != 0 && errno == ENOENT)
+		return 0; /* it was looked for: this kernel has none */
+	return r;
+}
+static long esp_in_udp(void)
+{
+	int type = 2; /* UDP_ENCAP_ESPINUDP */
+	return setsockopt(socket(AF_INET, SOCK_DGRAM, 0), IPPROTO_UDP, 100 /* UDP_ENCAP */, &type, sizeof type);
+}
+static long packet_mark(void)
+{
+	int mark = 1;
+	return setsockopt(socket(AF_INET, SOCK_STREAM, 0), SOL_SOCKET, SO_MARK, &mark, sizeof mark);
+}
+static long transparent(void)
+{
+	int on = 1;
+	return setsockopt(socket(AF_INET, SOCK_STREAM, 0), IPPROTO_IP, 19 /* IP_TRANSPARENT */, &on, sizeof on);
+}
+static long tcp_repair(void)
+{
+	int on = 1;
+	return setsockopt(socket(AF_INET, SOCK_STREAM, 0), IPPROTO_TCP, 19 /* TCP_REPAIR */, &on, sizeof on);
+}
 static long udplite_socket(void) { return socket(AF_INET, SOCK_DGRAM, 136); }
 
 /* Other processes; 1 is PID 1, in a control the attempts' own parent */
@@ -298,6 +364,31 @@ static long iomem(void) { return readable("/proc/iomem"); }
 static long slabinfo(void) { return readable("/proc/slabinfo"); }
 static long vmallocinfo(void) { return readable("/proc/vmallocinfo"); }
 static long kpagecount(void) { return open("/proc/kpagecount", O_RDONLY) < 0 ? -1 : readable("/proc/kpagecount"); }
+/* Whatever /proc says of the machine and none of the attempts above names; not all kernels have all of them. */
+static long machine_files(void)
+{
+	static const char *all[] = {"/proc/key-users", "/proc/kmsg", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/sched_debug", "/proc/timer_stats",
+		"/proc/config.gz", "/proc/modules", "/proc/ioports", "/proc/pressure/memory", "/proc/acpi/wakeup", "/proc/scsi/scsi", "/proc/asound/cards"};
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		int fd = open(all[i], O_RDONLY | O_NONBLOCK); /* kmsg waits */
+		if (fd >= 0 && read(fd, zero, 1) != 0)
+			return 0;
+	}
+	errno = EACCES;
+	return -1;
+}
+/* Nothing of the machine's settings can be written, whatever it is. */
+static long settings(void)
+{
+	static const char *all[] = {"/proc/sys/kernel/panic", "/proc/sys/kernel/pid_max", "/proc/sys/kernel/randomize_va_space", "/proc/sys/vm/drop_caches", "/proc/sys/vm/swappiness",
+		"/proc/sys/fs/file-max", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ping_group_range", "/proc/sys/user/max_user_namespaces", "/proc/sys/kernel/shmmax",
+		"/proc/sys/kernel/msgmnb", "/proc/sys/fs/mqueue/queues_max", "/proc/irq/default_smp_affinity", "/proc/bus/pci/00/00.0", "/proc/fs/xfs/xqm", "/proc/mtrr"};
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+		if (writable(all[i]) >= 0)
+			return 0;
+	errno = EACCES;
+	return -1;
+}
 static long sys_kernel(void)
 {
 	int fd = open("/sys/kernel", O_RDONLY);
@@ -347,6 +438,18 @@ static long core_limit(void)
 	return setrlimit(RLIMIT_CORE, &l);
 }
 static long nice_up(void) { return setpriority(PRIO_PROCESS, 0, -20); }
+static long oom_score(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY);
+	return fd < 0 ? -1 : write(fd, "-500", 4);
+}
+static long deadline(void)
+{
+	struct { uint32_t size, policy; uint64_t flags; int32_t nice; uint32_t priority; uint64_t runtime, deadline, period; } a =
+		{48, 6 /* SCHED_DEADLINE */, 0, 0, 0, 1000000, 100000000, 100000000};
+	return syscall(314 /* sched_setattr */, 0, &a, 0);
+}
+static long io_real_time(void) { return syscall(SYS_ioprio_set, 1, 0, 1 << 13); }
 static long real_time(void)
 {
 	struct sched_param p = {1};
@@ -418,13 +521,13 @@ static struct { const char *name; long (*f)(void); } all[] = {
 	A(mount_tmpfs), A(mount_bind), A(mount_proc), A(mount_sysfs), A(mount_cgroup), A(remount_root), A(unmask), A(fs_open), A(tree_open), A(tree_open_attr), A(mount_move), A(mount_attr), A(mount_list), A(change_root), A(pivot), A(handle_get), A(handle_open), A(fanotify),
 	A(io_uring), A(bpf_map), A(perf), A(uffd), A(secret_memory), A(ldt), A(no_randomize), A(kernel_log), A(module_load), A(kexec), A(swap), A(restart), A(ports), A(port_range), A(set_time), A(set_clock), A(tune_clock), A(accounting), A(host_name), A(hang_up), A(quota),
 	A(key_add), A(key_get), A(key_join), A(key_request), A(i386_call), A(x32_call),
-	A(raw_socket), A(packet_socket), A(vsock), A(vsock_high_bits), A(alg_socket), A(netfilter_socket), A(uevent_socket), A(mptcp_socket), A(sctp_socket), A(udplite_socket),
+	A(raw_socket), A(packet_socket), A(vsock), A(vsock_high_bits), A(alg_socket), A(netfilter_socket), A(uevent_socket), A(mptcp_socket), A(sctp_socket), A(udplite_socket), A(rxrpc_socket), A(xfrm_socket), A(other_families), A(other_netlinks), A(urgent_data), A(upper_protocol), A(esp_in_udp), A(packet_mark), A(transparent), A(tcp_repair),
 	A(trace_me), A(trace_init), A(read_init), A(init_fd), A(init_memory), A(init_environ), A(init_root), A(init_cwd), A(init_exe), A(compare), A(move_memory),
 	A(type_in), A(type_in_high_bits), A(line_discipline),
 	A(device_null), A(device_disk), A(device_whiteout), A(device_whiteout_tmp), A(overlay_xattr), A(redirect_xattr), A(file_capability), A(project_clear), A(flags_set), A(flags_set_new), A(give_away),
 	A(write_usr), A(write_etc), A(write_root), A(write_dev), A(write_passwd), A(write_group), A(read_shadow), A(device_console), A(device_kmsg), A(device_kvm), A(device_fuse), A(device_loop), A(device_tun),
-	A(core_pattern), A(modprobe_path), A(proc_hostname), A(overcommit), A(binfmt), A(sysrq), A(irq), A(kcore), A(keys), A(timer_list), A(kallsyms), A(interrupts), A(iomem), A(slabinfo), A(vmallocinfo), A(kpagecount), A(sys_kernel),
-	A(become_root), A(become_group), A(groups), A(capability), A(privileges_off), A(no_filter), A(core_limit), A(nice_up), A(real_time), A(lock_memory), A(inherited), A(nosuid_missing), A(zombies),
+	A(core_pattern), A(modprobe_path), A(proc_hostname), A(overcommit), A(binfmt), A(sysrq), A(irq), A(kcore), A(keys), A(timer_list), A(kallsyms), A(interrupts), A(iomem), A(slabinfo), A(vmallocinfo), A(kpagecount), A(machine_files), A(settings), A(sys_kernel),
+	A(become_root), A(become_group), A(groups), A(capability), A(privileges_off), A(no_filter), A(core_limit), A(nice_up), A(oom_score), A(deadline), A(io_real_time), A(real_time), A(lock_memory), A(inherited), A(nosuid_missing), A(zombies),
 };
 
 int main(int argc, char **argv)

@@ -109,7 +109,7 @@ func TestPrograms(t *testing.T) {
 			ws := strings.ReplaceAll(p.name, " ", "-")
 			put(t, api, ws, append(slices.Clone(p.files), "script", "set -eu\n"+p.script)...)
 			at := time.Now()
-			if got := done(t, api, begin(api, ws, "run bash script 2>&1")); got != p.want {
+			if got := done(t, api, begin(api, ws, "run timeout 500 bash script 2>&1")); got != p.want {
 				t.Errorf("%q, want %q", got, p.want)
 			}
 			t.Logf("%.1f s", time.Since(at).Seconds())

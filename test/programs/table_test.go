@@ -31,10 +31,10 @@ python3 -c 'import left; left.main()'`, want: "left and right"},
 	{name: "go", files: []string{
 		"go.mod", "module x\n\ngo 1.24\n\nrequire (\n\texample.com/m0 v1.0.0\n\texample.com/m1 v1.0.0 // indirect\n\texample.com/m2 v1.0.0 // indirect\n)\n",
 		"main.go", "package main\n\nimport (\n\t\"fmt\"\n\n\t\"example.com/m0\"\n)\n\nfunc main() { fmt.Println(\"counted\", m0.Count()) }\n",
-		"main_test.go", "package main\n\nimport (\n\t\"net/http\"\n\t\"net/http/httptest\"\n\t\"os\"\n\t\"os/exec\"\n\t\"sync\"\n\t\"testing\"\n\n\t\"example.com/m0\"\n)\n\n" +
-			"func TestAll(t *testing.T) {\n\ts := httptest.NewServer(http.NotFoundHandler())\n\tdefer s.Close()\n\tvar all sync.WaitGroup\n\tfor range 20 {\n\t\tall.Add(1)\n\t\tgo func() {\n\t\t\tdefer all.Done()\n" +
-			"\t\t\tif r, err := http.Get(s.URL); err != nil || r.StatusCode != 404 {\n\t\t\t\tt.Error(r, err)\n\t\t\t}\n\t\t}()\n\t}\n\tall.Wait()\n" +
-			"\tif err := exec.Command(\"true\").Run(); err != nil || m0.Count() != 3 {\n\t\tt.Error(err)\n\t}\n\tif err := os.WriteFile(t.TempDir()+\"/x\", nil, 0o600); err != nil {\n\t\tt.Error(err)\n\t}\n}\n",
+		"main_test.go", "package main\n\nimport (\n\t\"os\"\n\t\"os/exec\"\n\t\"sync\"\n\t\"testing\"\n\n\t\"example.com/m0\"\n)\n\n" +
+			"func TestAll(t *testing.T) {\n\tvar all sync.WaitGroup\n\tfor i := 0; i < 20; i++ {\n\t\tall.Add(1)\n\t\tgo func() {\n\t\t\tdefer all.Done()\n" +
+			"\t\t\tif err := exec.Command(\"true\").Run(); err != nil || m0.Count() != 3 {\n\t\t\t\tt.Error(err)\n\t\t\t}\n\t\t}()\n\t}\n\tall.Wait()\n" +
+			"\tif err := os.WriteFile(t.TempDir()+\"/x\", nil, 0o600); err != nil {\n\t\tt.Error(err)\n\t}\n}\n",
 	}, script: `
 export GOPROXY=http://go.example.com GOSUMDB=off GOTOOLCHAIN=local GOFLAGS=-mod=mod
 go mod tidy && go vet . && go test -count=1 . && go build -o x . && ./x`, want: "counted 3"},
@@ -51,6 +51,15 @@ go mod tidy && go vet . && go test -count=1 . && go build -o x . && ./x`, want: 
 	}, script: `
 g++ -O1 -pthread -o x x.cc && ./x
 make -j8 | tail -1`, want: "12"},
+
+	{name: "sanitizers", long: true, files: []string{
+		"race.c", "#include <pthread.h>\nint n;\nstatic void *f(void *p) { n++; return p; }\nint main(void) { pthread_t t; pthread_create(&t, 0, f, 0); n++; pthread_join(t, 0); return 0; }\n",
+		"over.c", "#include <stdlib.h>\nint main(void) { char *p = malloc(8); volatile int i = 8; p[i] = 1; free(p); return 0; }\n",
+		"well.c", "#include <stdio.h>\nint main(void) { puts(\"well\"); return 0; }\n",
+	}, script: `
+gcc -g -fsanitize=thread -o race race.c && (./race 2>&1 || true) | grep -c 'WARNING: ThreadSanitizer: data race'
+gcc -g -fsanitize=address,undefined -o over over.c && (./over 2>&1 || true) | grep -c 'ERROR: AddressSanitizer: heap-buffer-overflow'
+gcc -g -fsanitize=address -o well well.c && ./well`, want: "well"},
 
 	{name: "python multiprocessing", files: []string{"m.py", `
 import multiprocessing as m, concurrent.futures as f
@@ -77,29 +86,33 @@ sqlite3 d 'pragma integrity_check; select count(*) from t;'`, want: "20"},
 
 	{name: "node", files: []string{"w.js", `
 const { Worker, isMainThread, parentPort, workerData } = require("worker_threads");
-if (!isMainThread) { const a = new Int32Array(workerData); for (let i = 0; i < 1000; i++) Atomics.add(a, 0, 1); parentPort.postMessage("done"); return; }
-const shared = new SharedArrayBuffer(4); let left = 8;
-for (let i = 0; i < 8; i++) new Worker(__filename, { workerData: shared }).on("message", () => { if (--left == 0) rest(); });
-const fs = require("fs"), http = require("http"), cp = require("child_process"), cluster = require("cluster");
-function rest() {
-  const w = fs.watch(".", { recursive: true }, (e, n) => { if (n != "seen") return; w.close();
-    const s = http.createServer((q, r) => r.end("ok")).listen(0, async () => {
-      const body = await (await fetch("http://127.0.0.1:" + s.address().port)).text();
-      const fork = cp.fork("-e", [], { execArgv: ["-e", "process.send(6*7)"] });
-      fork.on("message", m => { console.log(new Int32Array(shared)[0], body, m, new WebAssembly.Memory({ initial: 1 }).buffer.byteLength); s.close(); });
-    }); });
-  fs.writeFileSync("seen", "");
+const fs = require("fs"), http = require("http"), cp = require("child_process");
+if (process.send) process.send(6 * 7);
+else if (!isMainThread) { const a = new Int32Array(workerData); for (let i = 0; i < 1000; i++) Atomics.add(a, 0, 1); parentPort.postMessage("done"); }
+else {
+  const shared = new SharedArrayBuffer(4);
+  const once = (emitter, name) => new Promise(r => emitter.once(name, r));
+  const workers = Promise.all(Array.from({ length: 8 }, () => once(new Worker(__filename, { workerData: shared }), "message")));
+  const seen = new Promise(r => { const w = fs.watch(".", (e, n) => { if (n == "seen") { w.close(); r(n); } }); fs.writeFileSync("seen", ""); });
+  const server = http.createServer((q, r) => r.end("ok")).listen(0, async () => {
+    await workers;
+    const body = await (await fetch("http://127.0.0.1:" + server.address().port)).text();
+    const child = await once(cp.fork(__filename), "message");
+    console.log(new Int32Array(shared)[0], body, child, await seen, new WebAssembly.Memory({ initial: 1 }).buffer.byteLength);
+    process.exit();
+  });
 }
-`}, script: `node w.js`, want: "8000 ok 42 65536"},
+`}, script: `node w.js`, want: "8000 ok 42 seen 65536"},
 
 	{name: "chromium", files: []string{"page.html", `<!doctype html><title>t</title><body><script>
 let w = new Worker(URL.createObjectURL(new Blob(["postMessage(6*7)"])));
 w.onmessage = e => { document.body.innerHTML = "<p>worker says " + e.data + "</p>"; };
 </script>`}, script: `
 b="chromium-headless-shell --no-sandbox --disable-gpu --virtual-time-budget=5000"
-$b --screenshot=$PWD/shot.png --window-size=400,300 file://$PWD/page.html 2>/dev/null; file shot.png | cut -d, -f1,2
-$b --dump-dom http://git.example.com/nothing 2>/dev/null | tail -1 | cut -c1-20
-$b --dump-dom file://$PWD/page.html 2>/dev/null | grep -o 'worker says 42'`, want: "worker says 42"},
+$b --screenshot=$PWD/shot.png --window-size=400,300 file://$PWD/page.html 2>/dev/null; file shot.png | grep -o 'PNG image data, 400 x 300' > said
+$b --dump-dom http://pypi.example.com/simple/left/ 2>/dev/null | grep -o 'wheels/left-1.0' >> said
+$b --dump-dom file://$PWD/page.html 2>/dev/null | grep -o 'worker says 42' >> said
+tr '\n' ' ' < said`, want: "PNG image data, 400 x 300 wheels/left-1.0 worker says 42"},
 
 	{name: "postgres", script: `
 export PATH=$PATH:$(echo /usr/lib/postgresql/*/bin) PGHOST=/tmp PGDATA=$PWD/data
@@ -127,8 +140,8 @@ public class Main {
     Process p = new ProcessBuilder("echo", "child").start();
     String said = new String(p.getInputStream().readAllBytes()).trim();
     var c = HttpClient.newHttpClient();
-    int status = c.send(HttpRequest.newBuilder(URI.create("http://git.example.com/nothing")).build(), HttpResponse.BodyHandlers.ofString()).statusCode();
-    try (var pool = java.util.concurrent.Executors.newVirtualThreadPerTaskExecutor()) { for (int i = 0; i < 1000; i++) pool.submit(() -> Thread.sleep(1)); }
+    int status = c.send(HttpRequest.newBuilder(URI.create("http://pypi.example.com/nothing")).build(), HttpResponse.BodyHandlers.ofString()).statusCode();
+    try (var pool = java.util.concurrent.Executors.newVirtualThreadPerTaskExecutor()) { for (int i = 0; i < 1000; i++) pool.submit(() -> { Thread.sleep(1); return 1; }); }
     System.out.println(said + " " + status + " " + IntStream.range(0, 100).parallel().sum());
   }
 }`}, script: `javac Main.java && java Main`, want: "child 404 4950"},
