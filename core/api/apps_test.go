@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,6 +30,7 @@ type theApps struct {
 	routes map[string]map[string]http.HandlerFunc // by app and key
 	marks  map[string]app.Route                   // of the routes that are open or have the box's origin, by app and key
 	hooks  map[string]func(headers map[string]string, body json.RawMessage) (json.RawMessage, error)
+	serve  http.HandlerFunc // instead of the routes
 }
 
 func (a *theApps) List() (out []app.Info) {
@@ -73,11 +73,8 @@ func (a *theApps) Route(name, method, path string) (app.Route, bool) {
 
 func (a *theApps) Serve(w http.ResponseWriter, r *http.Request, name string, route app.Route) {
 	body, err := io.ReadAll(r.Body)
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusRequestEntityTooLarge)
-		fmt.Fprintf(w, `{"error":"the body is larger than %s"}`, size(tooLarge.Limit))
-		return
+	if err != nil {
+		return // as the registry does: nobody is there to hear it
 	}
 	a.mu.Lock()
 	a.hits++
@@ -85,6 +82,9 @@ func (a *theApps) Serve(w http.ResponseWriter, r *http.Request, name string, rou
 	handle := a.routes[name][route.Key]
 	a.mu.Unlock()
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	if a.serve != nil {
+		handle = a.serve
+	}
 	handle(w, r)
 }
 
@@ -299,6 +299,30 @@ func TestCallEndsWithTheDevice(t *testing.T) {
 	case <-ended:
 	case <-time.After(time.Minute):
 		t.Error("the call goes on without its device")
+	}
+}
+
+// A device that is removed before the app has answered is told so.
+func TestDeviceGoesBeforeTheAnswer(t *testing.T) {
+	b := newBox(t)
+	came := make(chan struct{})
+	b.apps.serve = func(_ http.ResponseWriter, r *http.Request) {
+		close(came)
+		<-r.Context().Done()
+	}
+	r := req{method: "GET", path: "/t/shop/json", header: asWindow(b.opened(member, "shop"))}
+	answer := make(chan res)
+	go func() {
+		got, err := b.try(r)
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- got
+	}()
+	<-came
+	b.do(req{as: owner, method: "DELETE", path: "/api/devices/" + b.id[member]})
+	if got := <-answer; got.status != 401 || !strings.Contains(got.body, "this window has expired") {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }
 

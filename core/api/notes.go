@@ -31,6 +31,7 @@ var notes = []struct{ what, data, doc string }{
 	{NoteSettings, "set, by", "Settings changed; set holds the new values by name."},
 	{NoteWorkspace, "name, by", "A workspace was made."},
 	{"pause", "paused, by", "All agents were paused, or let go on."},
+	{"app", "app, on, by", "An app was turned on or off."},
 	{"permission", "app, set, by", "What an app may do was changed."},
 	{"permission refused", "app, item, tool?", "An app tried what the owner turned off."},
 	{"call merged", "key, with", "A repeated call shares the run of another key."},

@@ -12,9 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"gurtos/core/actionlog"
 	"gurtos/core/app"
 	"gurtos/core/permission"
 	"gurtos/core/task"
+	windows "gurtos/core/window"
 )
 
 // Body limits of apps' routes and webhooks.
@@ -163,8 +165,27 @@ func (s *Server) appPage(c *call) error {
 	}
 	f := &frame{s: s, c: c, head: http.Header{}}
 	s.opt.Apps.Serve(f, req, c.app.Name, c.appRoute)
+	if !f.sent {
+		return s.unanswered(c)
+	}
 	f.end()
 	return nil
+}
+
+// unanswered says why an app was not heard: its caller did not send the whole request, or
+// had no right any more before the answer came.
+func (s *Server) unanswered(c *call) error {
+	if l, ok := c.r.Body.(*limited); ok && l.over {
+		return &http.MaxBytesError{Limit: l.most}
+	}
+	select {
+	case <-c.caller.gone:
+		return &Error{Status: http.StatusUnauthorized, Sentence: windows.ErrExpired.Error(), header: bearer}
+	case <-s.ending:
+		return actionlog.ErrClosed
+	default:
+		return fmt.Errorf("the app %s was not heard: %w", c.app.Name, context.Canceled)
+	}
 }
 
 // exchange gives a browser that opens a page with more than a window's right the
