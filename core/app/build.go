@@ -131,7 +131,7 @@ func (r *Registry) read(ctx context.Context, name string) (*build, error) {
 	if err := r.strip(ctx, src); err != nil {
 		return nil, err
 	}
-	if err := b.write(src, r.sdk); err != nil {
+	if err := b.write(src, r.stripped); err != nil {
 		return nil, fmt.Errorf("writing its tree: %w", err)
 	}
 	raw, err := r.describe(ctx, name, b)

