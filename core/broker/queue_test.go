@@ -379,3 +379,43 @@ func TestOldTasksAreCleared(t *testing.T) {
 		t.Fatal("the log keeps the task")
 	}
 }
+
+// A sandbox that the kernel takes its time to freeze holds up only the pause itself:
+// everything else is answered meanwhile, and the pause returns once all stand still.
+func TestASlowFreezeHoldsNobodyUp(t *testing.T) {
+	b := newBox(t, boxOptions{})
+	slow, other := b.begin(""), b.begin("")
+	sb := b.runner.get(slow)
+	c := make(chan struct{})
+	sb.mu.Lock()
+	sb.slow = c
+	sb.mu.Unlock()
+	paused := make(chan error, 1)
+	go func() { paused <- b.tasks.Pause(t.Context(), true, "me") }()
+	fast := b.runner.get(other)
+	eventually(t, func() bool { fast.mu.Lock(); defer fast.mu.Unlock(); return fast.frozen }, func() string { return "the other is not frozen" })
+	if got := b.task(slow); got.State != task.Running {
+		t.Fatal(got)
+	}
+	if a := b.post(slow, "/cost", `{"cents":3,"what":"x"}`); a.status != 200 {
+		t.Fatal(a)
+	}
+	ended, err := b.tasks.Stop(t.Context(), other, "me")
+	if err != nil || ended.State != task.Failed {
+		t.Fatal(ended, err)
+	}
+	select {
+	case err := <-paused:
+		t.Fatal("paused before all stand still", err)
+	default:
+	}
+	close(c)
+	if err := <-paused; err != nil {
+		t.Fatal(err)
+	}
+	sb.mu.Lock()
+	defer sb.mu.Unlock()
+	if !sb.frozen {
+		t.Fatal("not frozen")
+	}
+}

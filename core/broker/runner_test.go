@@ -39,6 +39,7 @@ type sandboxed struct {
 
 	mu     sync.Mutex
 	frozen bool
+	slow   chan struct{} // when set, Freeze waits until it is closed
 	syncs  int
 }
 
@@ -77,7 +78,16 @@ func (s *sandboxed) Stop(time.Duration) { s.end(sandbox.Exit{Code: 143}); <-s.do
 func (s *sandboxed) Kill()              { s.end(sandbox.Exit{Code: 137}) }
 func (s *sandboxed) UID() int           { return os.Getuid() }
 
-func (s *sandboxed) Freeze() error { return s.freeze(true) }
+func (s *sandboxed) Freeze() error {
+	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	if slow != nil {
+		<-slow
+	}
+	return s.freeze(true)
+}
+
 func (s *sandboxed) Thaw() error   { return s.freeze(false) }
 
 func (s *sandboxed) freeze(on bool) error {

@@ -9,11 +9,12 @@ func (t *Tasks) lookAtDisk() {
 		return
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.full != room.Full {
 		t.opt.Slog.Warn("the disk", "full", room.Full, "free", room.Free)
 	}
 	was := t.halted()
 	t.full = room.Full
 	t.halt(was)
+	t.mu.Unlock()
+	t.hold()
 }

@@ -110,13 +110,15 @@ func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string, 
 
 // Kill ends the sandbox of a task that ended, if it has one.
 func (t *Tasks) Kill(id string) {
+	var sb Sandbox
 	t.mu.Lock()
 	if r := t.live[id]; r != nil {
-		if r.killed = true; r.sandbox != nil {
-			r.sandbox.Kill()
-		}
+		r.killed, sb = true, r.sandbox
 	}
 	t.mu.Unlock()
+	if sb != nil {
+		sb.Kill()
+	}
 	t.tidy()
 }
 

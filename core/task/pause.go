@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"sync"
 
 	"gurtos/core/actionlog"
 )
@@ -9,7 +10,7 @@ import (
 // Pause sets or ends Pause all agents: queued tasks stay queued, running sandboxes
 // are frozen, and a step, call or question waits.
 func (t *Tasks) Pause(ctx context.Context, on bool, by string) error {
-	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+	seq, err := t.decide(func(f *fold) ([]actionlog.Event, error) {
 		if f.Paused == on {
 			return nil, nil
 		}
@@ -20,6 +21,10 @@ func (t *Tasks) Pause(ctx context.Context, on bool, by string) error {
 		t.halt(was)
 		return nil, nil
 	})
+	t.hold() // before the disk has the line: who pauses wants it now
+	if werr := t.opt.Log.Wait(ctx, seq); werr != nil {
+		return werr
+	}
 	return err
 }
 
@@ -43,7 +48,7 @@ func (t *Tasks) Standstill() string {
 // halted says whether agents stand still. mu is held.
 func (t *Tasks) halted() bool { return t.fold.Paused || t.full }
 
-// halt holds the sandboxes to a change of halted. mu is held.
+// halt tells who waits of a change of halted. mu is held; hold follows once it is not.
 func (t *Tasks) halt(was bool) {
 	now := t.halted()
 	if now == was {
@@ -55,19 +60,47 @@ func (t *Tasks) halt(was bool) {
 		close(t.resumed)
 		t.resumed = nil
 	}
+	t.wake()
+}
+
+// hold freezes the sandboxes, or lets them go on, as halted has it when it returns. The
+// kernel takes its time to freeze a busy one, and nobody else waits for that.
+func (t *Tasks) hold() {
+	t.holding.Lock()
+	defer t.holding.Unlock()
+	for {
+		all, frozen := t.unlike()
+		if len(all) == 0 {
+			return
+		}
+		var each sync.WaitGroup
+		for id, sb := range all {
+			each.Go(func() {
+				act := sb.Thaw
+				if frozen {
+					act = sb.Freeze
+				}
+				if err := act(); err != nil {
+					t.opt.Slog.Error("a task could not be frozen or thawed", "task", id, "why", err)
+				}
+			})
+		}
+		each.Wait()
+	}
+}
+
+// unlike are the sandboxes that are not as halted has it; they count as if they were.
+func (t *Tasks) unlike() (all map[string]Sandbox, frozen bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	frozen, all = t.halted(), map[string]Sandbox{}
 	for id, r := range t.live {
-		if r.sandbox == nil {
-			continue
-		}
-		act := r.sandbox.Thaw
-		if now {
-			act = r.sandbox.Freeze
-		}
-		if err := act(); err != nil {
-			t.opt.Slog.Error("a task could not be frozen or thawed", "task", id, "why", err)
+		if r.sandbox != nil && r.frozen != frozen {
+			r.frozen = frozen
+			all[id] = r.sandbox
 		}
 	}
-	t.wake()
+	return all, frozen
 }
 
 // Going returns once agents may work.

@@ -131,6 +131,8 @@ type Tasks struct {
 	kick   chan struct{} // the queue has something to look at
 	litter chan struct{} // the janitor has
 
+	holding sync.Mutex // one hold at a time; taken before mu, never under it
+
 	mu       sync.Mutex
 	fold     *fold
 	broken   error                         // the log failed: nothing is decided any more

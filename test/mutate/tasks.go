@@ -35,7 +35,29 @@ var tasks = []Guard{
 	{"tasks: no more than maxRunning", "core/task/queue.go", `	if int64(q.fold.count[Running]) >= q.opt.Settings.Values().MaxRunning {`, `	if int64(q.fold.count[Running]) > q.opt.Settings.Values().MaxRunning {`, "./core/broker", "TestQueueTakesTurns"},
 	{"tasks: apps take turns", "core/task/queue.go", `	q.turn[e.App] = q.turns`, `	q.turn[""] = q.turns`, "./core/broker", "TestQueueTakesTurns"},
 	{"tasks: nothing starts while paused", "core/task/queue.go", `	if q.halted() {`, `	if q.full {`, "./core/broker", "TestPauseHoldsAgents|TestStopAndUndoAnywhere"},
-	{"tasks: a pause freezes", "core/task/pause.go", `			act = r.sandbox.Freeze`, `			act = r.sandbox.Thaw`, "./core/broker", "TestPauseHoldsAgents"},
+	{"tasks: a pause freezes", "core/task/pause.go", `					act = sb.Freeze`, `					act = sb.Thaw`, "./core/broker", "TestPauseHoldsAgents"},
+	{"tasks: a slow freeze holds nobody up", "core/task/pause.go", `		each.Wait()
+	}
+}`, `		t.mu.Lock()
+		each.Wait()
+		t.mu.Unlock()
+	}
+}`, "./core/broker", "TestASlowFreezeHoldsNobodyUp"},
+	{"tasks: a pause waits until all stand still", "core/task/pause.go", `	t.hold() // before`, `	go t.hold() // before`, "./core/broker", "TestASlowFreezeHoldsNobodyUp"},
+	{"tasks: memory keeps no text of an ended task", "core/task/fold.go", `	e.Spec = Spec{Workspace: e.Workspace}
+`, ``, "./core/task", "TestWhatIsKeptOfOldTasksIsSmall"},
+	{"tasks: memory keeps no long step", "core/task/fold.go", `	e.Step = strings.Clone(cut(ev.Text, stepLength))`, `	e.Step = cut(ev.Text, 10*stepLength)`, "./core/task", "TestWhatIsKeptOfOldTasksIsSmall"},
+	{"tasks: a snapshot is left as it was", "core/task/fold.go", `	if e == nil || e.State.Live() {
+		return e
+	}`, `	if e == nil || e.State != "" {
+		return e
+	}`, "./core/task", "TestSnapshotStays"},
+	{"approvals: memory keeps no text of an answered question", "core/approval/book.go", `	done := &item{Line: it.Line, place: it.place, Approval: Approval{ID: it.ID, Task: it.Task, CostCents: it.CostCents, State: Denied, By: by, Reason: reason}}`, `	done := &item{Line: it.Line, place: it.place, Approval: it.Approval}
+	done.State, done.By, done.Reason = Denied, by, reason`, "./core/approval", "TestAnsweredQuestionsAreSmall"},
+	{"broker: few long results at once", "core/broker/call.go", `	case d.large <- struct{}{}:
+	case`, `	default:
+		go func() { d.large <- struct{}{} }()
+	case`, "./core/broker", "TestFewLongResultsAtOnce"},
 	{"tasks: a torn question is mended", "core/task/mend.go", `			case e.State == Running && open:`, `			case e.State == Done && open:`, "./core/broker", "TestFaults/ask-torn"},
 	{"tasks: a torn answer is mended", "core/task/mend.go", `			case e.State == Waiting && !open:`, `			case e.State == Done && !open:`, "./core/broker", "TestFaults/ask-answer-torn"},
 	{"tasks: a call nobody makes again is closed", "core/task/end.go", `	evs = append(evs, t.lost(e)...)`, ``, "./core/broker", "TestFaults/call-never-again"},
