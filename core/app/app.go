@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"gurtos/core/app/declare"
 	"gurtos/core/tool"
 )
 
@@ -36,7 +37,7 @@ type Secret struct {
 }
 
 // Page is an entry of the portal's app grid.
-type Page struct{ Name, Title, Href string }
+type Page = declare.Page
 
 // Route is one that an app has.
 type Route struct {
@@ -125,7 +126,7 @@ func (r *Registry) Title(app string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a, ok := r.apps[app]; ok && a.build != nil {
-		return a.build.made.title()
+		return a.build.made.Title()
 	}
 	return app
 }

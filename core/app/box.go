@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/app/declare"
 	"gurtos/core/approval"
 	"gurtos/core/budget"
 	"gurtos/core/permission"
@@ -220,7 +221,7 @@ func (h *host) hook(_ context.Context, p struct {
 		delete(h.hooks, p.Name)
 		return nil, nil
 	case !hookForm.MatchString(p.Name):
-		return nil, fmt.Errorf("webhook %q: a name of 1 to 60 letters, digits, _ and - is needed", clip(p.Name))
+		return nil, fmt.Errorf("webhook %q: a name of 1 to 60 letters, digits, _ and - is needed", declare.Clip(p.Name))
 	case h.hooks[p.Name]:
 		return nil, fmt.Errorf("webhook %s is there already: end that one first", p.Name)
 	case len(h.hooks) >= maxHooks:
@@ -237,7 +238,7 @@ func (h *host) secret(ctx context.Context, p struct {
 	Call *int64
 	Name string
 }) (any, error) {
-	allowed, who := h.made.secrets, h.a.name
+	allowed, who := h.made.Secrets, h.a.name
 	if p.Call != nil {
 		c, err := h.running(*p.Call)
 		if err != nil {
@@ -246,7 +247,7 @@ func (h *host) secret(ctx context.Context, p struct {
 		allowed, who = c.secrets, c.what
 	}
 	if !slices.Contains(allowed, p.Name) {
-		return nil, fmt.Errorf("%s may not read %s: it is not among the keys that it lists in secrets", who, clip(p.Name))
+		return nil, fmt.Errorf("%s may not read %s: it is not among the keys that it lists in secrets", who, declare.Clip(p.Name))
 	}
 	rights, err := h.r.opt.Tasks.Rights(ctx, h.a.name)
 	if err != nil {
@@ -254,7 +255,7 @@ func (h *host) secret(ctx context.Context, p struct {
 	}
 	if item := "key:" + p.Name; !rights.Allowed(item) {
 		err := h.r.opt.Tasks.Note(ctx, task.NoteRefused, map[string]any{"app": h.a.name, "item": item}, "")
-		return nil, errors.Join(errors.New(permission.Refusal(h.made.title(), item)), err)
+		return nil, errors.Join(errors.New(permission.Refusal(h.made.Title(), item)), err)
 	}
 	value, ok := h.r.opt.Vault.Get(p.Name)
 	if !ok {
@@ -510,7 +511,7 @@ func (r *Registry) Heed(ctx context.Context, name string) error {
 	for _, h := range hosts {
 		h.mu.Lock()
 		if h.space != nil {
-			errs = append(errs, h.space.SetRules(h.made.hosts(), !now.DeclaredHostsOnly))
+			errs = append(errs, h.space.SetRules(h.made.DeclaredHosts(), !now.DeclaredHostsOnly))
 		}
 		h.mu.Unlock()
 	}

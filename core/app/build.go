@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,13 +17,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gurtos/core/app/declare"
+	"gurtos/core/app/node"
 	"gurtos/core/durable"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
 )
-
-//go:embed node/*.mjs
-var nodeFiles embed.FS
 
 // sdk are the files that an app may import of the box.
 var sdk = []string{"contract.ts", "triggers.ts"}
@@ -40,7 +38,7 @@ type build struct {
 	hash   string
 	dir    string // the tree
 	source string // the app's folder
-	made   *manifest
+	made   *declare.App
 }
 
 // prepare reads the SDK and puts the host's files where processes see them.
@@ -55,17 +53,17 @@ func (r *Registry) prepare() error {
 		r.sdk[name] = b
 		sum.Write(b)
 	}
-	node, err := os.Stat(r.opt.Node)
+	program, err := os.Stat(r.opt.Node)
 	if err != nil {
 		return fmt.Errorf("Node, which runs apps, is missing: %w", err)
 	}
-	fmt.Fprintf(sum, "%d %d\n", node.Size(), node.ModTime().UnixNano())
-	names, err := fs.Glob(nodeFiles, "node/*.mjs")
+	fmt.Fprintf(sum, "%d %d\n", program.Size(), program.ModTime().UnixNano())
+	names, err := fs.Glob(node.Files, "*.mjs")
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		b, err := nodeFiles.ReadFile(name)
+		b, err := node.Files.ReadFile(name)
 		if err != nil {
 			return err
 		}
@@ -82,7 +80,7 @@ func (r *Registry) prepare() error {
 		return err
 	}
 	for _, name := range names {
-		b, err := nodeFiles.ReadFile(name)
+		b, err := node.Files.ReadFile(name)
 		if err != nil {
 			return err
 		}
@@ -112,14 +110,14 @@ func (r *Registry) dir() string { return filepath.Join(r.opt.Home, "apps") }
 
 // read reads an app and says what it declares. The error is a sentence about the app.
 func (r *Registry) read(ctx context.Context, name string) (*build, error) {
-	src, err := readSource(name, filepath.Join(r.opt.Dir, name), r.stamp)
+	src, err := declare.ReadSource(name, filepath.Join(r.opt.Dir, name), r.stamp)
 	if err != nil {
 		return nil, err
 	}
-	b := &build{hash: src.hash, source: src.dir, dir: filepath.Join(r.dir(), name, "code", src.hash)}
+	b := &build{hash: src.Hash, source: src.Dir, dir: filepath.Join(r.dir(), name, "code", src.Hash)}
 	kept := b.dir + ".json"
 	if raw, err := os.ReadFile(kept); err == nil {
-		if b.made, err = readManifest(name, src.dir, raw); err == nil {
+		if b.made, err = declare.Read(name, src.Dir, raw); err == nil {
 			return b, nil
 		}
 	}
@@ -138,7 +136,7 @@ func (r *Registry) read(ctx context.Context, name string) (*build, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.made, err = readManifest(name, src.dir, raw); err != nil {
+	if b.made, err = declare.Read(name, src.Dir, raw); err != nil {
 		return nil, err
 	}
 	if err := syncTree(b.dir); err != nil {
@@ -198,20 +196,20 @@ func (r *Registry) throwAway(ctx context.Context, j job, use func(p *process) er
 }
 
 // strip takes the types out of the app's files and of the SDK's, in place.
-func (r *Registry) strip(ctx context.Context, src *source) error {
+func (r *Registry) strip(ctx context.Context, src *declare.Source) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stripTime, errors.New("taking its types out took more than a minute"))
 	defer cancel()
 	return r.throwAway(ctx, job{id: "strip", script: "strip.mjs"}, func(p *process) error {
-		for i := range src.files {
-			f := &src.files[i]
-			if !f.script() {
+		for i := range src.Files {
+			f := &src.Files[i]
+			if !f.Script() {
 				continue
 			}
-			code, err := stripOne(ctx, p, f.text)
+			code, err := stripOne(ctx, p, f.Text)
 			if err != nil {
-				return notStripped(f.path, err)
+				return notStripped(f.Path, err)
 			}
-			f.text = code
+			f.Text = code
 		}
 		r.stripping.Lock()
 		defer r.stripping.Unlock()
@@ -241,39 +239,35 @@ func notStripped(path string, err error) error {
 	if !errors.As(err, &said) {
 		return err
 	}
-	what := strings.TrimSpace(strings.SplitN(strings.TrimSpace(said.message), "\n", 2)[0])
-	if strings.Contains(said.message, "not supported in strip-only mode") {
-		return fmt.Errorf("%s: Node runs TypeScript by leaving out its types, and %s", path, strings.Replace(what, "is not supported in strip-only mode", "is more than a type. Write it in plain JavaScript", 1))
-	}
-	return fmt.Errorf("%s can't be read as TypeScript: %s", path, what)
+	return errors.New(declare.NotStripped(path, said.message))
 }
 
 // write makes the tree: the SDK in core/, the app in tracks/<app>, its packages where
 // they are found.
-func (b *build) write(src *source, sdk map[string][]byte) error {
-	home := filepath.Join(b.dir, "tracks", src.app)
+func (b *build) write(src *declare.Source, sdk map[string][]byte) error {
+	home := filepath.Join(b.dir, "tracks", src.App)
 	for name, text := range sdk {
 		if err := writeFile(filepath.Join(b.dir, "core", name), text); err != nil {
 			return err
 		}
 	}
-	for _, f := range src.files {
-		to := filepath.Join(home, filepath.FromSlash(f.path))
-		if f.script() {
-			if err := writeFile(to, f.text); err != nil {
+	for _, f := range src.Files {
+		to := filepath.Join(home, filepath.FromSlash(f.Path))
+		if f.Script() {
+			if err := writeFile(to, f.Text); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := copyFile(to, filepath.Join(src.dir, filepath.FromSlash(f.path))); err != nil {
+		if err := copyFile(to, filepath.Join(src.Dir, filepath.FromSlash(f.Path))); err != nil {
 			return err
 		}
 	}
-	for _, p := range src.packs {
-		at := filepath.Join(b.dir, filepath.FromSlash(p.place))
-		err := p.walk(func(rel string, _ fs.FileInfo) error {
+	for _, p := range src.Packs {
+		at := filepath.Join(b.dir, filepath.FromSlash(p.Place))
+		err := p.Walk(func(rel string, _ fs.FileInfo) error {
 			rel = filepath.FromSlash(rel)
-			return copyFile(filepath.Join(at, rel), filepath.Join(p.dir, rel))
+			return copyFile(filepath.Join(at, rel), filepath.Join(p.Dir, rel))
 		})
 		if err != nil {
 			return err
@@ -292,10 +286,10 @@ func (r *Registry) describe(ctx context.Context, name string, b *build) (json.Ra
 	})
 	var said *thrown
 	if errors.As(err, &said) {
-		return nil, fmt.Errorf("it can't be loaded: %s", oneSentence(said.message))
+		return nil, fmt.Errorf("it can't be loaded: %s", declare.OneSentence(said.message))
 	}
-	if len(raw) > maxManifest {
-		return nil, fmt.Errorf("what it declares takes more than %d KB", maxManifest>>10)
+	if len(raw) > declare.MaxSize {
+		return nil, fmt.Errorf("what it declares takes more than %d KB", declare.MaxSize>>10)
 	}
 	return raw, err
 }
@@ -306,15 +300,6 @@ func (b *build) trees() []sandbox.Tree {
 
 // sandboxName is what a sandbox of the app is called.
 func sandboxName(app string) string { return "app-" + strings.ReplaceAll(app, "_", "-") }
-
-// oneSentence is the first line of what was thrown, in at most 500 characters.
-func oneSentence(s string) string {
-	s = strings.TrimSpace(strings.SplitN(strings.TrimSpace(s), "\n", 2)[0])
-	if r := []rune(s); len(r) > 500 {
-		return string(r[:500]) + "…"
-	}
-	return s
-}
 
 // mkdir makes a folder that everyone may read, whatever the umask.
 func mkdir(dir string) error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"gurtos/core/app/declare"
 	"gurtos/core/budget"
 	"gurtos/core/task"
 	"gurtos/core/tool"
@@ -178,25 +179,25 @@ func (r *Registry) tool(name string) (tool.Tool, bool) {
 		return tool.Tool{}, false
 	}
 	r.mu.Lock()
-	d := a.build.made.tool(name)
+	d := a.build.made.Tool(name)
 	r.mu.Unlock()
 	if d == nil {
 		return tool.Tool{}, false
 	}
-	t := tool.Tool{Name: d.name, Description: d.description, Input: d.input}
-	if d.cost {
+	t := tool.Tool{Name: d.Name, Description: d.Description, Input: d.Input}
+	if d.Cost {
 		t.Cost = func(ctx context.Context, input json.RawMessage) (c budget.Cents, err error) {
 			var n json.Number
 			if err = a.ask(ctx, "the cost of "+name, "tool.cost", name, input, &n); err != nil {
 				return c, err
 			}
 			if c, err = budget.ParseCents(n.String()); err != nil {
-				return c, fmt.Errorf("its cost gave %s, and a number of cents is needed", clip(n.String()))
+				return c, fmt.Errorf("its cost gave %s, and a number of cents is needed", declare.Clip(n.String()))
 			}
 			return c, nil
 		}
 	}
-	if d.card {
+	if d.Card {
 		t.Card = func(ctx context.Context, input json.RawMessage) (tool.Card, error) {
 			var card struct {
 				Payee   *string `json:"payee"`
@@ -231,7 +232,7 @@ func (a *app) ask(ctx context.Context, what, method, name string, input json.Raw
 
 // runTool runs a tool. A process that ends in the middle leaves open what was done, so
 // the call is run again, under the same key, as after a power cut.
-func (a *app) runTool(ctx context.Context, d *toolDecl, input json.RawMessage, tc tool.Call) (json.RawMessage, error) {
+func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessage, tc tool.Call) (json.RawMessage, error) {
 	t, err := plain(tc.Task())
 	if err != nil {
 		return nil, err
@@ -242,21 +243,21 @@ func (a *app) runTool(ctx context.Context, d *toolDecl, input json.RawMessage, t
 			if n == 1 {
 				return nil, err
 			}
-			return nil, cutOff(d.name, err)
+			return nil, cutOff(d.Name, err)
 		}
 		var out json.RawMessage
-		c := &call{what: d.name, limit: runTime, secrets: d.secrets, hand: tc}
-		err = h.run(ctx, c, "tool.run", map[string]any{"tool": d.name, "input": input, "key": tc.Key(), "task": t}, &out)
+		c := &call{what: d.Name, limit: runTime, secrets: d.Secrets, hand: tc}
+		err = h.run(ctx, c, "tool.run", map[string]any{"tool": d.Name, "input": input, "key": tc.Key(), "task": t}, &out)
 		var late *slow
 		switch {
 		case err == nil:
 			return out, nil
-		case errors.As(err, &late) && d.cost:
-			return nil, cutOff(d.name, err)
+		case errors.As(err, &late) && d.Cost:
+			return nil, cutOff(d.Name, err)
 		case !errors.Is(err, errGone):
 			return nil, err
 		case n == tries:
-			return nil, cutOff(d.name, h.p.ended())
+			return nil, cutOff(d.Name, h.p.ended())
 		}
 		<-h.p.done
 	}
@@ -271,11 +272,11 @@ func cutOff(name string, why error) error {
 func (r *Registry) job(ctx context.Context, name string, input json.RawMessage, taskID string) (json.RawMessage, error) {
 	a, d := r.jobOf(name)
 	if a == nil {
-		return nil, fmt.Errorf("no app that is on has a model job named %s", clip(name))
+		return nil, fmt.Errorf("no app that is on has a model job named %s", declare.Clip(name))
 	}
 	key := "job." + strings.ToLower(rand.Text()[:16])
 	jh := &jobHand{r: r, app: a.name, key: key, task: taskID}
-	params := map[string]any{"job": d.name, "input": input, "key": key}
+	params := map[string]any{"job": d.Name, "input": input, "key": key}
 	if taskID != "" {
 		t, err := r.opt.Tasks.Get(ctx, taskID)
 		if err != nil {
@@ -288,16 +289,16 @@ func (r *Registry) job(ctx context.Context, name string, input json.RawMessage, 
 		return nil, err
 	}
 	var out json.RawMessage
-	c := &call{what: "the model job " + d.name, limit: runTime, secrets: append([]string{}, d.secrets...), hand: jh}
+	c := &call{what: "the model job " + d.Name, limit: runTime, secrets: append([]string{}, d.Secrets...), hand: jh}
 	if err := h.run(ctx, c, "job.run", params, &out); errors.Is(err, errGone) {
-		return nil, fmt.Errorf("the model job %s did not come to an end: %w", d.name, h.p.ended())
+		return nil, fmt.Errorf("the model job %s did not come to an end: %w", d.Name, h.p.ended())
 	} else if err != nil {
 		return nil, err
 	}
 	return r.opt.Vault.RedactJSON(out), nil
 }
 
-func (r *Registry) jobOf(name string) (*app, *jobDecl) {
+func (r *Registry) jobOf(name string) (*app, *declare.Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, n := range r.order {
@@ -305,8 +306,8 @@ func (r *Registry) jobOf(name string) (*app, *jobDecl) {
 		if !a.up {
 			continue
 		}
-		for i := range a.build.made.jobs {
-			if j := &a.build.made.jobs[i]; j.name == name {
+		for i := range a.build.made.Jobs {
+			if j := &a.build.made.Jobs[i]; j.Name == name {
 				return a, j
 			}
 		}
@@ -318,7 +319,7 @@ func (r *Registry) jobOf(name string) (*app, *jobDecl) {
 func (r *Registry) hook(ctx context.Context, name, hook string, headers map[string]string, body json.RawMessage) (json.RawMessage, error) {
 	a := r.on(name)
 	if a == nil {
-		return nil, &Refusal{404, fmt.Sprintf("there is no app %s that is on", clip(name))}
+		return nil, &Refusal{404, fmt.Sprintf("there is no app %s that is on", declare.Clip(name))}
 	}
 	if err := a.soon(); err != nil {
 		return nil, &Refusal{503, err.Error()}
@@ -331,7 +332,7 @@ func (r *Registry) hook(ctx context.Context, name, hook string, headers map[stri
 	has := h.hooks[hook]
 	h.mu.Unlock()
 	if !has {
-		return nil, &Refusal{404, fmt.Sprintf("%s has no webhook %s", name, clip(hook))}
+		return nil, &Refusal{404, fmt.Sprintf("%s has no webhook %s", name, declare.Clip(hook))}
 	}
 	var out json.RawMessage
 	c := &call{what: "the webhook " + hook, limit: routeTime}
@@ -357,7 +358,7 @@ func (r *Registry) taskContext(ctx context.Context, spec json.RawMessage) string
 	r.mu.Lock()
 	var all []*app
 	for _, name := range r.order {
-		if a := r.apps[name]; a.up && a.build.made.context {
+		if a := r.apps[name]; a.up && a.build.made.Context {
 			all = append(all, a)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gurtos/core/app/declare"
 	"gurtos/sandbox/layers"
 )
 
@@ -39,7 +40,7 @@ func (h *host) folder(from string) (root, below string, err error) {
 			return place.outside, rest, nil
 		}
 	}
-	return "", "", fmt.Errorf("%s is no folder of the app's own: one beside its track.ts or in its store is needed", clip(from))
+	return "", "", fmt.Errorf("%s is no folder of the app's own: one beside its track.ts or in its store is needed", declare.Clip(from))
 }
 
 // copyTree copies a folder beneath root into the workspace's folder. What is read may
@@ -56,7 +57,7 @@ func copyTree(root, below, to string) error {
 	}
 	defer out.Close()
 	if info, err := in.Stat(below); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no folder %s", clip(below))
+		return fmt.Errorf("there is no folder %s", declare.Clip(below))
 	}
 	c := copier{in: in, out: out}
 	return c.folder(below, ".")

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"gurtos/core/app/declare"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 )
@@ -18,7 +19,7 @@ import (
 type host struct {
 	r    *Registry
 	a    *app
-	made *manifest
+	made *declare.App
 	p    *process
 	set  chan struct{} // closed once p is set
 	born time.Time
@@ -71,7 +72,7 @@ func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) 
 		j.env = append(j.env, netpolicy.Env()...)
 		j.network = func(ns sandbox.Namespace) (err error) {
 			h.space, err = r.opt.Network.Attach(ns, netpolicy.Policy{
-				Hosts: b.made.hosts(), AnyPublic: !rights.DeclaredHostsOnly, Names: filepath.Join(r.dir(), a.name, "names"),
+				Hosts: b.made.DeclaredHosts(), AnyPublic: !rights.DeclaredHostsOnly, Names: filepath.Join(r.dir(), a.name, "names"),
 				Reached: a.reach, Blocked: h.blocked,
 			})
 			return err
@@ -115,11 +116,11 @@ func (h *host) load(ctx context.Context) error {
 		h.wait()
 		return errors.New(h.why())
 	case errors.As(err, &said):
-		return fmt.Errorf("it can't be loaded: %s", oneSentence(said.message))
+		return fmt.Errorf("it can't be loaded: %s", declare.OneSentence(said.message))
 	case err != nil:
 		return err
 	}
-	for _, name := range h.made.triggers {
+	for _, name := range h.made.Triggers {
 		var out struct {
 			Stops bool `json:"stops"`
 		}
@@ -205,14 +206,14 @@ func (h *host) why() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.uncaught != "" {
-		return "it ended with an error that nothing in it caught: " + oneSentence(h.uncaught)
+		return "it ended with an error that nothing in it caught: " + declare.OneSentence(h.uncaught)
 	}
 	return h.p.why()
 }
 
 // stopTriggers stops what can be stopped, and says whether something can't.
 func (h *host) stopTriggers() (stays bool) {
-	for _, name := range h.made.triggers {
+	for _, name := range h.made.Triggers {
 		h.mu.Lock()
 		stops, started := h.stops[name]
 		h.mu.Unlock()
@@ -253,7 +254,7 @@ func (h *host) serve(ctx context.Context, method string, params json.RawMessage)
 	<-h.set
 	do, ok := h.r.methods[method]
 	if !ok {
-		return nil, fmt.Errorf("the box has no %s", clip(method))
+		return nil, fmt.Errorf("the box has no %s", declare.Clip(method))
 	}
 	out, err := do(ctx, h, params)
 	if err != nil {

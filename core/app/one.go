@@ -96,13 +96,13 @@ func (a *app) use(b *build) {
 
 // wake starts what runs by itself; r.mu is held.
 func (a *app) wake() {
-	if !a.r.running || !a.up || a.life.kept || !a.build.made.resident() {
+	if !a.r.running || !a.up || a.life.kept || !a.build.made.Resident() {
 		return
 	}
 	l := a.life
 	l.kept = true
 	l.work.Go(func() { a.keep(l) })
-	for _, name := range a.build.made.readers {
+	for _, name := range a.build.made.Readers {
 		l.work.Go(func() { a.feed(l, name) })
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"gurtos/core/app/declare"
 	"gurtos/core/task"
 )
 
@@ -74,7 +75,7 @@ func open(ctx context.Context, o Options) (*Registry, error) {
 	for _, name := range names {
 		a := newApp(r, name)
 		a.wanted = on[name]
-		if err := CheckName(name); err != nil {
+		if err := declare.CheckName(name); err != nil {
 			a.err = err.Error()
 		} else if broken != nil {
 			a.err = name + ": " + broken.Error()
@@ -118,7 +119,7 @@ func (r *Registry) switches(ctx context.Context, names []string) (map[string]boo
 	}
 	first := len(on) == 0
 	for _, name := range names {
-		if _, known := on[name]; known || CheckName(name) != nil {
+		if _, known := on[name]; known || declare.CheckName(name) != nil {
 			continue
 		}
 		on[name] = !first || name == ModelApp
@@ -190,21 +191,21 @@ func (r *Registry) useFirst(a *app) {
 }
 
 // clash says which other app has a tool or job of a name that m declares; r.mu is held.
-func (r *Registry) clash(name string, m *manifest) error {
+func (r *Registry) clash(name string, m *declare.App) error {
 	for _, other := range r.order {
 		o := r.apps[other]
 		if other == name || !o.up {
 			continue
 		}
-		for _, t := range m.tools {
-			if o.build.made.tool(t.name) != nil {
-				return fmt.Errorf("%s and %s both have a tool named %s: only one of them can be on", name, other, t.name)
+		for _, t := range m.Tools {
+			if o.build.made.Tool(t.Name) != nil {
+				return fmt.Errorf("%s and %s both have a tool named %s: only one of them can be on", name, other, t.Name)
 			}
 		}
-		for _, j := range m.jobs {
-			for _, k := range o.build.made.jobs {
-				if j.name == k.name {
-					return fmt.Errorf("%s and %s both have a model job named %s: only one of them can be on", name, other, j.name)
+		for _, j := range m.Jobs {
+			for _, k := range o.build.made.Jobs {
+				if j.Name == k.Name {
+					return fmt.Errorf("%s and %s both have a model job named %s: only one of them can be on", name, other, j.Name)
 				}
 			}
 		}
@@ -255,15 +256,15 @@ func (r *Registry) info(a *app) Info {
 		return i
 	}
 	m := a.build.made
-	i.Title, i.Description, i.Test = m.title(), m.description, m.test()
-	for _, t := range m.tools {
-		i.Tools = append(i.Tools, t.name)
+	i.Title, i.Description, i.Test = m.Title(), m.Description, m.Test()
+	for _, t := range m.Tools {
+		i.Tools = append(i.Tools, t.Name)
 	}
-	for _, key := range m.allSecrets() {
+	for _, key := range m.AllSecrets() {
 		_, set := r.opt.Vault.Get(key)
-		i.Secrets = append(i.Secrets, Secret{key, set, slices.Contains(m.optional, key)})
+		i.Secrets = append(i.Secrets, Secret{key, set, slices.Contains(m.Optional, key)})
 	}
-	i.Apps, i.Hosts, i.OpenRoutes = slices.Clone(m.pages), m.hosts(), slices.Clone(m.open)
+	i.Apps, i.Hosts, i.OpenRoutes = slices.Clone(m.Pages), m.DeclaredHosts(), slices.Clone(m.Open)
 	i.Reached = a.reachedHosts()
 	return i
 }
@@ -277,7 +278,7 @@ func (r *Registry) turn(ctx context.Context, name string, on bool, by string) er
 		a = r.discover(name)
 	}
 	if a == nil {
-		return &Refusal{http.StatusNotFound, fmt.Sprintf("there is no app %s", clip(name))}
+		return &Refusal{http.StatusNotFound, fmt.Sprintf("there is no app %s", declare.Clip(name))}
 	}
 	if a.reading != nil {
 		select {
@@ -296,7 +297,7 @@ func (r *Registry) turn(ctx context.Context, name string, on bool, by string) er
 
 // discover takes in an app whose folder was made since the box started.
 func (r *Registry) discover(name string) *app {
-	if CheckName(name) != nil || slices.Contains(r.opt.Skip, name) || r.hostDir == "" {
+	if declare.CheckName(name) != nil || slices.Contains(r.opt.Skip, name) || r.hostDir == "" {
 		return nil
 	}
 	if info, err := os.Stat(filepath.Join(r.opt.Dir, name)); err != nil || !info.IsDir() {

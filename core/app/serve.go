@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"gurtos/core/app/declare"
 )
 
 // Limits of routes.
@@ -56,10 +58,10 @@ func (r *Registry) route(name, method, path string) (Route, bool) {
 	m := a.build.made
 	r.mu.Unlock()
 	key := method + " " + path
-	if !slices.Contains(m.routes, key) {
+	if !slices.Contains(m.Routes, key) {
 		return Route{}, false
 	}
-	return Route{Key: key, Open: slices.Contains(m.open, key), OwnOrigin: slices.Contains(m.ownOrigin, key)}, true
+	return Route{Key: key, Open: slices.Contains(m.Open, key), OwnOrigin: slices.Contains(m.OwnOrigin, key)}, true
 }
 
 // head is what an app says before its Response's body.
@@ -76,7 +78,7 @@ var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy
 func (r *Registry) serve(w http.ResponseWriter, req *http.Request, name string, route Route) {
 	a := r.on(name)
 	if a == nil {
-		refuse(w, http.StatusNotFound, fmt.Sprintf("there is no app %s that is on", clip(name)))
+		refuse(w, http.StatusNotFound, fmt.Sprintf("there is no app %s that is on", declare.Clip(name)))
 		return
 	}
 	sent, free, err := readBody(w, req)
