@@ -46,6 +46,9 @@ type Swap struct {
 	// it still holds. The error is a sentence that the program reads where a key is
 	// needed; clean is there all the same.
 	Key func() (key string, clean func(w io.Writer) io.WriteCloser, err error)
+	// Rejected is told that the real host answered 401 to a request that carried the key.
+	// It may be nil.
+	Rejected func()
 	// Allow is asked before a model is, and may wait as long as it likes. Its error is a
 	// sentence that the program reads. It may be nil.
 	Allow func(ctx context.Context) error
@@ -291,15 +294,16 @@ func (x *swapper) judge(w http.ResponseWriter, r *http.Request) (*http.Request, 
 	for _, p := range places {
 		*p = strings.Replace(*p, sw.Placeholder, key, 1)
 	}
-	return r.WithContext(context.WithValue(r.Context(), cleaner{}, clean)), true
+	return r.WithContext(context.WithValue(r.Context(), carriedKey{}, carried{clean, len(places) > 0})), true
 }
 
-// cleaner is under what a request's context holds what takes the key out of its answer.
-// The key may be another one by the time that the answer comes.
-type cleaner struct{}
+type carriedKey struct{}
 
-func cleanerOf(r *http.Request) func(w io.Writer) io.WriteCloser {
-	return r.Context().Value(cleaner{}).(func(w io.Writer) io.WriteCloser)
+// carried is what a request's context holds for its answer: what takes the key out of
+// it, as the key may be another one by then, and whether the key went out.
+type carried struct {
+	clean func(w io.Writer) io.WriteCloser
+	key   bool
 }
 
 // errorKinds are the kinds of errors of the Messages API, which clients of it show in
@@ -397,7 +401,11 @@ func (w *watched) Close() error { return w.r.Close() }
 
 // clean takes the key out of an answer.
 func (x *swapper) clean(r *http.Response) error {
-	with := cleanerOf(r.Request)
+	c := r.Request.Context().Value(carriedKey{}).(carried)
+	with := c.clean
+	if r.StatusCode == http.StatusUnauthorized && c.key && x.sw.Rejected != nil {
+		x.sw.Rejected()
+	}
 	cleanFields(r.Header, with)
 	body := r.Body
 	switch enc := strings.ToLower(r.Header.Get("Content-Encoding")); enc {

@@ -2,8 +2,10 @@ package box
 
 import (
 	"context"
+	"maps"
 
 	"gurtos/core/task"
+	"gurtos/core/tool"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 )
@@ -34,3 +36,19 @@ func (b *Box) start(ctx context.Context, spec sandbox.Spec) (task.Sandbox, error
 	}
 	return s, nil
 }
+
+// workers are the kinds of workers of this build, with what the one who opens the box
+// adds.
+func workers(more map[string]task.Worker) map[string]task.Worker {
+	all := task.Workers()
+	maps.Copy(all, more)
+	return all
+}
+
+type toolSet map[string]tool.Tool
+
+var _ tool.Set = toolSet{}
+
+func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
+func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
+func (s toolSet) Title(app string) string              { return app }

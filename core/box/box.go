@@ -18,13 +18,11 @@ import (
 
 	"gurtos/core/actionlog"
 	"gurtos/core/api"
-	"gurtos/core/app"
 	"gurtos/core/broker"
 	"gurtos/core/config"
 	"gurtos/core/durable"
 	"gurtos/core/task"
 	"gurtos/core/tool"
-	"gurtos/core/watch"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
@@ -38,8 +36,10 @@ const spareNetworks = 4
 type Options struct {
 	Config config.Config
 	Tools  []tool.Tool // that tasks may call besides those of apps
-	Kit    fs.FS       // what pages of apps are lent at /kit/; nil for nothing
-	Log    *slog.Logger
+	// Workers are kinds of workers besides those of task.Workers, or in place of them.
+	Workers map[string]task.Worker
+	Kit     fs.FS // what pages of apps are lent at /kit/; nil for nothing
+	Log     *slog.Logger
 }
 
 // Box is a box's daemon with everything open.
@@ -51,10 +51,7 @@ type Box struct {
 	net     *netpolicy.Net
 	mounter *layers.Mounter
 	tasks   *task.Tasks
-	tools   *tools
 	broker  *broker.Broker
-	watches *watch.Watches
-	apps    *app.Registry
 	api     *api.Server
 	local   []net.Listener // loopback and the box's socket
 	lan     []net.Listener // the uplinks
@@ -98,10 +95,7 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if err := b.openSandboxes(); err != nil {
 		return nil, err
 	}
-	if err := b.openTasks(ctx, f, o.Tools); err != nil {
-		return nil, err
-	}
-	if err := b.openApps(ctx, f); err != nil {
+	if err := b.openTasks(ctx, f, o); err != nil {
 		return nil, err
 	}
 	b.openAPI(f, o.Kit)
@@ -131,26 +125,31 @@ func (b *Box) openSandboxes() (err error) {
 }
 
 // openTasks opens the tasks and the broker through which they reach the box.
-func (b *Box) openTasks(ctx context.Context, f files, tools []tool.Tool) (err error) {
-	b.tools = newTools(tools)
+func (b *Box) openTasks(ctx context.Context, f files, o Options) (err error) {
+	set := toolSet{}
+	for _, t := range o.Tools {
+		set[t.Name] = t
+	}
 	if b.tasks, err = task.New(ctx, task.Options{
-		Home:     b.conf.Home,
-		Log:      b.events,
-		Runner:   task.RunnerFunc(b.start),
-		Network:  task.NetworkFunc(b.attach),
-		Layers:   task.OnDisk(b.mounter),
-		Tools:    b.tools,
-		Settings: f.settings,
-		Workers:  map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}},
-		Model:    b.conf.Model,
-		Canary:   f.canary,
-		Slog:     b.log.With("part", "task"),
+		Home:      b.conf.Home,
+		Log:       b.events,
+		Runner:    task.RunnerFunc(b.start),
+		Network:   task.NetworkFunc(b.attach),
+		Layers:    task.OnDisk(b.mounter),
+		Tools:     set,
+		Settings:  f.settings,
+		Workers:   workers(o.Workers),
+		Keys:      f.vault,
+		Authority: f.authority,
+		Model:     b.conf.Model,
+		Canary:    f.canary,
+		Slog:      b.log.With("part", "task"),
 	}); err != nil {
 		return err
 	}
 	b.broker = broker.New(broker.Options{
 		Tasks:  b.tasks,
-		Tools:  b.tools,
+		Tools:  set,
 		Vault:  f.vault,
 		Canary: f.canary,
 		Wait:   b.conf.ApprovalWait,
@@ -173,7 +172,6 @@ func (b *Box) openAPI(f files, kit fs.FS) {
 		Devices:      f.devices,
 		Vault:        f.vault,
 		Workspaces:   f.spaces,
-		Apps:         b.apps,
 		Kit:          kit,
 		Broken:       b.events.Err,
 		Log:          b.log,
@@ -214,7 +212,6 @@ func (b *Box) Serve(ctx context.Context, ready func()) error {
 		stop()
 	})
 	ready()
-	b.apps.Start()
 	wg.Wait()
 	return err
 }
@@ -236,7 +233,7 @@ func (b *Box) close() {
 	for _, c := range []struct {
 		what string
 		end  func() error
-	}{{"apps", closer(b.apps)}, {"watches", closer(b.watches)}, {"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
+	}{{"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
 		if c.end == nil {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"gurtos/core/settings"
 	"gurtos/core/vault"
 	"gurtos/core/workspace"
+	"gurtos/netpolicy/authority"
 )
 
 // files are the parts of a box that are a file or folder of BOX_HOME and need
@@ -21,6 +22,8 @@ type files struct {
 	devices  *device.Devices
 	spaces   *workspace.Workspaces
 	canary   *broker.Canary
+
+	authority *authority.Authority // that tasks of workers with a model key trust
 }
 
 // openFiles opens them. The action log is open by then: its lock says that no
@@ -38,6 +41,9 @@ func openFiles(c config.Config, keys *vault.Vault) (f files, err error) {
 	}
 	if f.canary, err = broker.OpenCanary(durable.Disk, filepath.Join(c.Home, "canary.key")); err != nil {
 		return f, fmt.Errorf("reading what tasks' false keys are made from: %w", err)
+	}
+	if f.authority, err = authority.Open(filepath.Join(c.Home, "ca", "tasks")); err != nil {
+		return f, err
 	}
 	return f, nil
 }

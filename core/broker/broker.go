@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"gurtos/core/budget"
 	"gurtos/core/task"
 	"gurtos/core/tool"
 )
@@ -28,13 +27,12 @@ type Vault interface {
 	RedactJSON(raw json.RawMessage) json.RawMessage
 }
 
-// Options are what a Broker is made of. Wait, Prices and Slog have defaults.
+// Options are what a Broker is made of. Wait and Slog have defaults.
 type Options struct {
 	Tasks  *task.Tasks
 	Tools  tool.Set
 	Vault  Vault
 	Canary task.Canary
-	Prices *budget.Prices
 	Wait   time.Duration // BOX_APPROVAL_WAIT_MS
 	Slog   *slog.Logger
 }
@@ -56,9 +54,6 @@ type Broker struct {
 func New(o Options) *Broker {
 	if o.Wait == 0 {
 		o.Wait = DefaultWait
-	}
-	if o.Prices == nil {
-		o.Prices = budget.ListPrices()
 	}
 	if o.Slog == nil {
 		o.Slog = slog.Default()

@@ -29,7 +29,7 @@ func (d *desk) cost(ctx context.Context, body []byte) (any, error) {
 	if r.What == "" {
 		return nil, &task.Invalid{Field: "what", Sentence: "what the cost is for is needed"}
 	}
-	ev, err := d.opt.Tasks.Cost(ctx, d.id, c, r.What, "", nil)
+	ev, err := d.opt.Tasks.Cost(ctx, d.id, c, r.What)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +74,7 @@ func (d *desk) usage(ctx context.Context, body []byte) (any, error) {
 			return nil, &task.Invalid{Field: "tokens." + f.name, Sentence: "a whole number of 0 or more is needed"}
 		}
 	}
-	tokens, err := json.Marshal(n)
-	if err != nil {
-		return nil, err
-	}
-	ev, err := d.opt.Tasks.Cost(ctx, d.id, d.opt.Prices.Cost(r.Model, n), r.What, r.Model, tokens)
+	ev, err := d.opt.Tasks.Usage(ctx, d.id, r.What, r.Model, n)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ type entry struct {
 	Folded   bool         // its layer became part of the workspace's base for good
 	ModelAsk int          // questions asked for the model's cost
 	Granted  budget.Cents // what those that were approved added to the budget for the model
+	Use      modelUse     // tokens
 
 	place int // in fold.order
 }
@@ -412,6 +413,9 @@ func (f *fold) cost(e *entry, ev *actionlog.Event) error {
 	if e != nil {
 		e.CostCents = e.CostCents.Add(c)
 		app = e.App
+		if ev.Model != "" {
+			e.Use.apply(ev)
+		}
 	}
 	if spender := extraText(ev, "spender"); spender != "" && ev.Model == "" {
 		f.Ledger.AddTool(budget.Day(ev.At), spender, c)

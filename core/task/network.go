@@ -55,11 +55,12 @@ type wire struct {
 
 	mu     sync.Mutex
 	failed map[string]bool // names that could not be resolved, told once each
+	told   map[string]bool // sentences that a run is told once
 }
 
 // wire gives a task its network in the namespace of its sandbox.
 func (q *queue) wire(t Task, ns sandbox.Namespace) (*wire, error) {
-	w := &wire{q: q, id: t.ID, failed: map[string]bool{}}
+	w := &wire{q: q, id: t.ID, failed: map[string]bool{}, told: map[string]bool{}}
 	p := netpolicy.Policy{
 		Hosts: q.hostsOf(t), Names: filepath.Join(q.dir(t.ID), "names"),
 		Blocked: w.blocked, Failed: w.noName,
@@ -70,6 +71,9 @@ func (q *queue) wire(t Task, ns sandbox.Namespace) (*wire, error) {
 			yes, err := q.AllowUpload(ctx, t.ID, host, mb)
 			return err == nil && yes
 		}
+	}
+	if k := q.opt.Workers[t.Worker].Key; k != nil {
+		w.swap(&p, k, q.opt.Authority)
 	}
 	var err error
 	if w.space, err = q.opt.Network.Attach(ns, p); err != nil {

@@ -69,9 +69,9 @@ func (t *Tasks) line(ctx context.Context, id string, ev actionlog.Event, checks 
 	return evs[0], err
 }
 
-// Cost books what a worker spent by itself, or what its model cost.
-func (t *Tasks) Cost(ctx context.Context, id string, c budget.Cents, what, model string, tokens json.RawMessage) (actionlog.Event, error) {
-	return t.line(ctx, id, actionlog.Event{Type: actionlog.TypeCost, Task: id, Cents: c.Number(), What: what, Model: model, Tokens: tokens})
+// Cost books what a worker spent by itself.
+func (t *Tasks) Cost(ctx context.Context, id string, c budget.Cents, what string) (actionlog.Event, error) {
+	return t.line(ctx, id, actionlog.Event{Type: actionlog.TypeCost, Task: id, Cents: c.Number(), What: what})
 }
 
 // syncLayer puts what the task wrote on disk. Steps that come while one sync runs

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/budget"
 	"gurtos/core/settings"
+	"gurtos/netpolicy/authority"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
 )
@@ -86,12 +88,6 @@ type Tools interface {
 // Settings are the box's.
 type Settings interface{ Values() settings.Values }
 
-// Worker says how a kind of worker is started.
-type Worker struct {
-	Args []string // program and arguments, as paths inside the sandbox
-	Env  []string // added to what every task has
-}
-
 // Options are what Tasks is made of. Model, Now, Mono and Slog have defaults.
 type Options struct {
 	Home     string // BOX_HOME
@@ -101,12 +97,16 @@ type Options struct {
 	Layers   Layers
 	Tools    Tools
 	Settings Settings
-	Workers  map[string]Worker // by the name that a TaskSpec uses
-	Model    string            // BOX_MODEL; DefaultModel when empty
-	Canary   Canary            // makes each task's false keys; nil for none
-	Now      func() time.Time
-	Mono     func() time.Duration // a clock that is never stepped
-	Slog     *slog.Logger
+	Workers  map[string]Worker // by the name that a TaskSpec uses; one with a key needs Keys and Authority
+	Keys     Keys
+	// Authority answers TLS in the place of models' hosts. The worker's tasks trust it.
+	Authority *authority.Authority
+	Prices    *budget.Prices // what models cost; ListPrices when nil
+	Model     string         // BOX_MODEL; DefaultModel when empty
+	Canary    Canary         // makes each task's false keys; nil for none
+	Now       func() time.Time
+	Mono      func() time.Duration // a clock that is never stepped
+	Slog      *slog.Logger
 }
 
 // Canary makes the false cloud keys of a task: always the same ones for an id.
@@ -168,6 +168,9 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	}
 	if o.Model == "" {
 		o.Model = DefaultModel
+	}
+	if o.Prices == nil {
+		o.Prices = budget.ListPrices()
 	}
 	t := &Tasks{
 		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},

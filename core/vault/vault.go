@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -178,6 +179,16 @@ func (v *Vault) Get(name string) (string, bool) {
 	defer v.mu.RUnlock()
 	e, ok := v.keys[name]
 	return e.value, ok
+}
+
+// Use gives a key's value as it is now, and a writer that takes it, and every other
+// value, out of what is written and passes the rest on to w: the two belong together,
+// though the key is changed meanwhile. The writer is given where there is no such key too.
+func (v *Vault) Use(name string) (value string, clean func(w io.Writer) io.WriteCloser, ok bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	e, ok := v.keys[name]
+	return e.value, v.finds.Writer, ok
 }
 
 // Redact takes every value out of a text, however it is spelled there.

@@ -1,0 +1,180 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A boxd that is killed in the middle of a model call: the next one swaps and books as before, for the same task. One that is told to end books what the
+// call has used so far.
+func TestRestart(t *testing.T) {
+	for _, how := range []string{"killed", "told to end"} {
+		t.Run(how, func(t *testing.T) {
+			w := newWorld(t)
+			release := w.f.holdCalls()
+			defer release()
+			id := w.start(nil, "step begin", "run "+curl(request(true, false, "hello")), "run "+curl(request(false, false, "again")), `run curl -sS --unix-socket $BOX_SOCKET http://box/usage -d '{"model":"claude-sonnet-5-5","tokens":{"input":50,"output":24,"cacheWrite":14,"cacheRead":201}}'`)
+			<-w.f.held
+			if how == "killed" {
+				w.box.Kill()
+			} else {
+				w.box.Stop()
+			}
+			release()
+			w.box = w.home.Start()
+			all := w.ended(id, "done")
+			out := outputs(all)
+			if !strings.Contains(out[2], "message_stop") || !strings.Contains(out[3], `"type":"message"`) {
+				t.Errorf("%v", out)
+			}
+			for _, s := range w.f.record() {
+				if !strings.HasSuffix(s, " Bearer "+trueKey) {
+					t.Errorf("outside was seen %q", s)
+				}
+			}
+			c := costs(all)
+			if len(c) != 3 || c[0].Tokens != c[1].Tokens || c[1].Tokens.Output != 12 || c[2].Tokens.Input != 0 || c[2].Tokens.CacheRead != 1 {
+				t.Errorf("booked %+v", c)
+			}
+		})
+	}
+}
+
+// A task that is stopped in the middle of an answer pays for what it used.
+func TestStopped(t *testing.T) {
+	w := newWorld(t)
+	stay, came := make(chan struct{}), make(chan struct{}, 1)
+	defer close(stay)
+	w.f.api.Before = func() { came <- struct{}{}; <-stay }
+	id := w.start(nil, "run "+curl(request(true, false, "hello")))
+	<-came // it has told what its input was
+	w.api("POST", "/api/tasks/"+id+"/stop", nil, nil)
+	all := w.until(id, "the cost of the answer is booked", func(all []event) bool { return len(costs(all)) > 0 })
+	if c := costs(all); len(c) != 1 || c[0].Tokens.Input != 25 || c[0].Tokens.Output != 1 {
+		t.Errorf("booked %+v", c)
+	}
+}
+
+// The vault's key is changed, refused and taken away while a task runs.
+func TestKeyChanges(t *testing.T) {
+	w := newWorld(t)
+	const second = "fk-second/key+0123456789abcdef"
+	id := w.start(nil,
+		"run "+curl(request(false, false, "one")), "ask go on?",
+		"run "+curl(request(false, false, "two")), "ask go on?",
+		"run "+curl(request(false, false, "three")), "run "+curl(request(false, false, "three")), "ask go on?",
+		"run "+curl(request(false, false, "four")), "run "+curl(request(false, false, "four")),
+	)
+	asked := func(n string) {
+		w.until(id, "question "+n, func(all []event) bool {
+			var open []struct{ ID, State string }
+			w.api("GET", "/api/approvals", nil, &open)
+			return slices.ContainsFunc(open, func(a struct{ ID, State string }) bool { return a.ID == id+".task."+n && a.State == "pending" })
+		})
+	}
+	yes := func(n string) {
+		w.api("POST", "/api/approvals/"+id+".task."+n, map[string]any{"approved": true}, nil)
+	}
+	asked("2")
+	w.api("PUT", "/api/vault/FACTORY_API_KEY", map[string]string{"value": second}, nil)
+	w.f.api.Key = second
+	yes("2")
+	asked("4")
+	w.f.api.Key = "another"
+	yes("4")
+	asked("7")
+	w.api("DELETE", "/api/vault/FACTORY_API_KEY", nil, nil)
+	yes("7")
+	all := w.ended(id, "done")
+	out := outputs(all)
+	for line, want := range map[int]string{1: " 200", 3: " 200", 5: "invalid x-api-key", 6: " 401", 8: "Your Factory key is not set. Put it in as FACTORY_API_KEY in Settings, Accounts \\u0026 Keys.", 9: " 401"} {
+		if !strings.Contains(out[line], want) {
+			t.Errorf("line %d: %q, want %q in it", line, out[line], want)
+		}
+	}
+	for _, s := range []string{"Your Factory key was not accepted. Change it in Settings, Accounts & Keys.", "Your Factory key is not set. Put it in as FACTORY_API_KEY in Settings, Accounts & Keys."} {
+		if n := steps(all, s); n != 1 {
+			t.Errorf("%d steps say %q", n, s)
+		}
+	}
+	if seen := w.f.record(); len(seen) != 4 || !strings.HasSuffix(seen[0], trueKey) || !strings.HasSuffix(seen[1], second) || !strings.HasSuffix(seen[3], second) {
+		t.Errorf("outside were seen %q", seen)
+	}
+}
+
+// What a model costs may pass the budget once; the next call waits for the owner, however often it is asked, and over a restart of boxd.
+func TestBudget(t *testing.T) {
+	w := newWorld(t)
+	call := "try " + curl(request(false, false, "hello"))
+	id := w.start(spec{"budgetCents": 0}, call, call, "step after", call)
+	question := id + ".budget.model.1"
+	pending := func(id string) bool {
+		var open []struct{ ID, State string }
+		w.api("GET", "/api/approvals", nil, &open)
+		return slices.ContainsFunc(open, func(a struct{ ID, State string }) bool { return a.ID == id && a.State == "pending" })
+	}
+	state := func() (s string) {
+		var task struct{ State string }
+		w.api("GET", "/api/tasks/"+id, nil, &task)
+		return task.State
+	}
+	w.until(id, "the question", func([]event) bool { return pending(question) && state() == "waiting" })
+	if n := len(w.f.record()); n != 1 {
+		t.Errorf("the model was asked %d times before the OK", n)
+	}
+	w.box.Kill()
+	w.box = w.home.Start()
+	w.until(id, "the question again", func([]event) bool { return pending(question) })
+	w.api("POST", "/api/approvals/"+question, map[string]any{"approved": true}, nil)
+	out := outputs(w.ended(id, "done"))
+	for _, line := range []int{1, 2, 4} {
+		if !strings.Contains(out[line], " 200") {
+			t.Errorf("line %d: %q", line, out[line])
+		}
+	}
+
+	id = w.start(spec{"budgetCents": 0}, call, call, call)
+	w.until(id, "the question", func([]event) bool { return pending(id + ".budget.model.1") })
+	w.api("POST", "/api/approvals/"+id+".budget.model.1", map[string]any{"approved": false}, nil)
+	out = outputs(w.ended(id, "done"))
+	for line, want := range map[int][]string{1: {" 200"}, 2: {"The owner did not approve", "billing_error", " 402"}, 3: {" 402"}} {
+		for _, part := range want {
+			if !strings.Contains(out[line], part) {
+				t.Errorf("line %d: %q, want %q in it", line, out[line], part)
+			}
+		}
+	}
+	if n := len(w.f.record()); n != 4 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// While agents are paused no model call goes out, one that was allowed meanwhile neither.
+func TestPaused(t *testing.T) {
+	w := newWorld(t)
+	call := "try " + curl(request(false, false, "hello"))
+	id := w.start(spec{"budgetCents": 0}, call, call)
+	question := id + ".budget.model.1"
+	w.until(id, "the question", func([]event) bool {
+		var open []struct{ ID string }
+		w.api("GET", "/api/approvals", nil, &open)
+		return slices.ContainsFunc(open, func(a struct{ ID string }) bool { return a.ID == question })
+	})
+	w.api("POST", "/api/pause", map[string]any{"paused": true}, nil)
+	w.api("POST", "/api/approvals/"+question, map[string]any{"approved": true}, nil)
+	// The key that goes out is the one of the time after the pause.
+	const second = "fk-second/key+0123456789abcdef"
+	w.f.mu.Lock()
+	w.f.api.Key = second
+	w.f.mu.Unlock()
+	w.api("PUT", "/api/vault/FACTORY_API_KEY", map[string]string{"value": second}, nil)
+	if n := len(w.f.record()); n != 1 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	w.api("POST", "/api/pause", map[string]any{"paused": false}, nil)
+	w.ended(id, "done")
+	if seen := w.f.record(); len(seen) != 2 || !strings.HasSuffix(seen[1], second) {
+		t.Errorf("outside were seen %q", seen)
+	}
+}
