@@ -49,8 +49,8 @@ func (w *watching) lookAtFiles() (time.Duration, error) {
 		return 0, nil
 	}
 	kept, err := w.hand(Fired{At: stamp(at), Changes: changes})
-	if kept {
-		// They are told with what comes until then.
+	if kept != nil || w.Watches.ctx.Err() != nil {
+		// They are told with what comes until the app is there, or the box again.
 		w.opt.Tasks.Hold(w.app, w.Name, w.Workspace, w.was)
 		w.touchAgain()
 		return w.again(), nil

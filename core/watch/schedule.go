@@ -18,8 +18,9 @@ func (w *watching) lookAtDay() (time.Duration, error) {
 	at, _ := clockTime(w.At)
 	c := calendar{loc: w.zone(), at: at, days: w.Weekdays}
 	now := w.opt.Clock.Now()
-	// A clock that was set back since the last line shows that the schedule is older.
-	since := min(memo.Since, now.UnixMilli())
+	// Where the clock was set back, the schedule is older than what it shows.
+	w.low = min(w.low, now.UnixMilli())
+	since := min(memo.Since, w.low)
 	if d, due, ok := c.last(now); ok && due.UnixMilli() > since && !memo.Ran.has(d) {
 		r := run{due: due, date: d.String(), late: now.Sub(due)}
 		if from, n := c.missed(d, memo, since); n > 0 {
@@ -28,10 +29,10 @@ func (w *watching) lookAtDay() (time.Duration, error) {
 		switch {
 		case r.late < tooLate:
 			kept, err := w.hands(r)
-			if err != nil || kept {
+			if kept {
 				return w.again(), err
 			}
-			return 0, nil
+			return 0, err
 		case !memo.Told.has(d):
 			if err := w.opt.Tasks.Note(w.ctx, NoteMissed, r.data(w), ""); err != nil {
 				return 0, err
@@ -90,11 +91,11 @@ func (w *watching) lookAtSpan() (time.Duration, error) {
 	was := w.base
 	w.base = mono
 	kept, err := w.hands(r)
-	if err != nil || kept {
+	if kept {
 		w.base = was
 		return w.again(), err
 	}
-	return 0, nil
+	return 0, err
 }
 
 // run is one run of a schedule.
@@ -121,7 +122,8 @@ func (r run) data(w *watching) map[string]any {
 }
 
 // hands writes that a run begins, and then hands it to the app: a run that the app got
-// is never handed out again, even when the power goes the moment after.
+// is never handed out again, even when the power goes the moment after. kept says that
+// the app was not reached, which is written too.
 func (w *watching) hands(r run) (kept bool, err error) {
 	data := r.data(w)
 	late := r.late >= punctual
@@ -130,18 +132,14 @@ func (w *watching) hands(r run) (kept bool, err error) {
 	}
 	if w.remembered() {
 		if err := w.opt.Tasks.Note(w.ctx, NoteRan, data, ""); err != nil {
-			w.fail++
 			return false, err
 		}
 	}
-	kept, err = w.hand(Fired{At: stamp(r.due), Late: late})
-	if !kept {
-		return false, err
+	why, err := w.hand(Fired{At: stamp(r.due), Late: late})
+	if why == nil || !w.remembered() {
+		return why != nil, err
 	}
-	if !w.remembered() {
-		return true, nil
-	}
-	note := map[string]any{"app": w.app, "trigger": w.Name, "due": stamp(r.due), "error": short(err)}
+	note := map[string]any{"app": w.app, "trigger": w.Name, "due": stamp(r.due), "error": short(why)}
 	if r.date != "" {
 		note["date"] = r.date
 	}

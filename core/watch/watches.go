@@ -27,6 +27,8 @@ type Tasks interface {
 	// Hold keeps on disk what is needed to look at the workspace as it was in s, for
 	// the watch, and lets go of all else that the watch held; without s, of all.
 	Hold(app, trigger, workspace string, s ...Sight)
+	// HoldFor lets go of what watches hold that keep says no to.
+	HoldFor(keep func(app, trigger string) bool)
 	// Differ lists the files that differ between two sights and whose paths keep takes.
 	Differ(ctx context.Context, workspace string, was, is Sight, keep func(path string) bool) ([]Change, error)
 	// Saw notes that an app was told of the changes up to s.
@@ -58,7 +60,7 @@ type Watches struct {
 
 	mu  sync.Mutex
 	all map[[2]string]*watching // by app and trigger
-	new map[[2]string]bool      // ever added since the start
+	new map[[2]string]bool      // all that were ever added
 }
 
 // New begins to follow the log. Close it before the tasks and the log.
@@ -72,6 +74,7 @@ func New(o Options) *Watches {
 	w := &Watches{opt: o, all: map[[2]string]*watching{}, new: map[[2]string]bool{}}
 	w.ctx, w.end = context.WithCancel(context.Background())
 	w.wg.Go(w.follow)
+	w.wg.Go(w.letGo)
 	return w
 }
 
@@ -163,11 +166,35 @@ func (ws *Watches) Off(ctx context.Context, app string) error {
 		}
 	}
 	ws.mu.Unlock()
-	return ws.opt.Tasks.Note(ctx, NoteDisarmed, map[string]any{"app": app}, "")
+	err := ws.opt.Tasks.Note(ctx, NoteDisarmed, map[string]any{"app": app}, "")
+	if err == nil {
+		ws.opt.Tasks.HoldFor(func(a, _ string) bool { return a != app })
+	}
+	return err
 }
 
-// follow wakes the watches that a line of the log concerns, and in the end the holds of
-// those that nobody added again.
+// patience is how long after the start an app may come back to what its watches of files
+// were told last. Layers that were undone meanwhile stay on disk for it.
+const patience = 10 * time.Minute
+
+// letGo ends the holds of watches that nobody added again.
+func (ws *Watches) letGo() {
+	for begin := ws.opt.Clock.Mono(); ws.ctx.Err() == nil; {
+		left := begin + patience - ws.opt.Clock.Mono()
+		if left <= 0 {
+			break
+		}
+		ws.opt.Clock.Wait(ws.ctx, left)
+	}
+	if ws.ctx.Err() != nil {
+		return
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.opt.Tasks.HoldFor(func(app, trigger string) bool { return ws.new[[2]string{app, trigger}] })
+}
+
+// follow wakes the watches that a line of the log concerns.
 func (ws *Watches) follow() {
 	head, _ := ws.opt.Events.Head()
 	err := ws.opt.Events.Follow(ws.ctx, head, func(line []byte, event func() (actionlog.Event, error)) error {

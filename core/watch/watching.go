@@ -23,6 +23,7 @@ type watching struct {
 	base time.Duration // of a span: by the clock's Mono, when it last began
 	was  Sight         // of files: what the app was last told of
 	fail int           // how often in a row the app was not reached
+	low  int64         // of a daily one: the earliest that the clock showed since it was added, in milliseconds since 1970
 
 	mu      sync.Mutex
 	kicked  bool               // look again at once
@@ -94,7 +95,7 @@ func (w *watching) arm(ctx context.Context) error {
 	} else if w.Kind == Files {
 		w.touch() // something may have changed meanwhile
 	}
-	w.was = memo.Sight
+	w.was, w.low = memo.Sight, memo.Since
 	if !w.remembered() {
 		since = 0
 	}
@@ -135,29 +136,29 @@ func (w *watching) look() (time.Duration, error) {
 	return w.lookAtFiles()
 }
 
-// hand gives what is due to the app. kept says that the app was not reached.
-func (w *watching) hand(f Fired) (kept bool, err error) {
+// hand gives what is due to the app. Where kept is set the app was not reached, and it
+// says why.
+func (w *watching) hand(f Fired) (kept, err error) {
 	if f.Changes == nil {
 		f.Changes = []Change{}
 	}
-	if err = w.fire(w.ctx, f); err == nil {
-		w.fail = 0
-		return false, nil
-	}
-	if errors.Is(err, ErrNotTaken) {
+	said := w.fire(w.ctx, f)
+	if errors.Is(said, ErrNotTaken) {
 		w.fail++
-		return true, err
+		return said, nil
 	}
-	w.fail = 0
-	note := map[string]any{"app": w.app, "trigger": w.Name, "due": f.At, "error": short(err)}
+	if w.fail = 0; said == nil {
+		return nil, nil
+	}
+	note := map[string]any{"app": w.app, "trigger": w.Name, "due": f.At, "error": short(said)}
 	// Said though the watch ends: the app was told and will not be again.
-	return false, w.opt.Tasks.Note(context.WithoutCancel(w.ctx), NoteFailed, note, "")
+	return nil, w.opt.Tasks.Note(context.WithoutCancel(w.ctx), NoteFailed, note, "")
 }
 
 // again is how long an app that was not reached is left alone, where it doesn't come
 // back by itself and add the watch anew.
 func (w *watching) again() time.Duration {
-	return min(time.Minute<<min(w.fail-1, 6), time.Hour)
+	return min(time.Minute<<min(max(w.fail-1, 0), 6), time.Hour)
 }
 
 // maxError is how many characters of an error the log takes.

@@ -121,3 +121,20 @@ func (v *Virtual) Waiting(ctx context.Context, n int) error {
 		}
 	}
 }
+
+// Due returns once somebody waits for no longer than d, or ctx ends.
+func (v *Virtual) Due(ctx context.Context, d time.Duration) error {
+	for {
+		v.mu.Lock()
+		changed := v.changed
+		v.mu.Unlock()
+		if left, ok := v.Next(); ok && left <= d {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
