@@ -53,11 +53,7 @@ func (r *Registry) prepare() error {
 		r.sdk[name] = b
 		sum.Write(b)
 	}
-	program, err := os.Stat(r.opt.Node)
-	if err != nil {
-		return fmt.Errorf("Node, which runs apps, is missing: %w", err)
-	}
-	fmt.Fprintf(sum, "%d %d\n", program.Size(), program.ModTime().UnixNano())
+	fmt.Fprintf(sum, "%s\n", r.opt.Stamp)
 	names, err := fs.Glob(node.Files, "*.mjs")
 	if err != nil {
 		return err

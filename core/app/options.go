@@ -20,11 +20,11 @@ import (
 // Options are what a Registry is made of. Network, Watcher, Zone, Skip and Slog have
 // defaults.
 type Options struct {
-	Dir  string   // with an app's folder each (BOX_TRACKS); no apps where it is missing
-	SDK  string   // folder with contract.ts and triggers.ts
-	Node string   // the Node program that runs apps
-	Home string   // BOX_HOME
-	Skip []string // folders that are left out
+	Dir   string   // with an app's folder each (BOX_TRACKS); no apps where it is missing
+	SDK   string   // folder with contract.ts and triggers.ts
+	Stamp string   // tells one Node of the sandboxes from another: what one made is made anew by another
+	Home  string   // BOX_HOME
+	Skip  []string // folders that are left out
 
 	Tasks      Tasks
 	Events     Events

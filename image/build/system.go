@@ -57,10 +57,15 @@ func (b *Build) system(ctx context.Context) (step.Step, error) {
 	if err != nil {
 		return step.Step{}, err
 	}
+	apps, err := b.apps()
+	if err != nil {
+		return step.Step{}, err
+	}
 	st := step.Step{
 		Name: "system", What: "system file system", Room: 2e9,
 		In: append(in,
 			step.Input{Name: "the kernel and tools", Hash: b.base().Key()},
+			step.Input{Name: "apps and their packages", Hash: apps.hash},
 			step.Input{Name: "version", Hash: b.Release.Version},
 			step.Input{Name: "the commit", Hash: hashOf(b.Release)},
 			step.Input{Name: "the way it is put together", Hash: systemForm},
@@ -68,14 +73,14 @@ func (b *Build) system(ctx context.Context) (step.Step, error) {
 			step.Input{Name: "compression", Hash: strings.Join(erofs.Compression, " ")},
 		),
 	}
-	st.Make = func(ctx context.Context, w *step.Work) error { return b.makeSystem(ctx, w, st.Key()) }
+	st.Make = func(ctx context.Context, w *step.Work) error { return b.makeSystem(ctx, w, st.Key(), apps) }
 	return st, nil
 }
 
 // systemForm is counted up when makeSystem lays things differently.
 const systemForm = "1"
 
-func (b *Build) makeSystem(ctx context.Context, w *step.Work, key string) error {
+func (b *Build) makeSystem(ctx context.Context, w *step.Work, key string, apps appTree) error {
 	base, err := b.store.Get(ctx, b.base())
 	if err != nil {
 		return err
@@ -104,6 +109,10 @@ func (b *Build) makeSystem(ctx context.Context, w *step.Work, key string) error 
 		}
 		parts = append(parts, p...)
 	}
+	if err := apps.lay(root); err != nil {
+		return err
+	}
+	parts = append(parts, apps.parts...)
 	for link, to := range map[string]string{"/usr/sbin/init": layout.Bin + "/init", "/usr/bin/box": layout.Bin + "/box"} {
 		if err := replace(root+link, func(name string) error { return os.Symlink(to, name) }); err != nil {
 			return err

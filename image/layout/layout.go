@@ -45,6 +45,7 @@ const (
 // Paths in the running system.
 const (
 	Bin       = "/usr/lib/gurtos/bin"            // boxd, box, init, worker, box-init
+	Apps      = "/usr/lib/gurtos"                // tracks/ and core/ with the SDK
 	Release   = "/usr/lib/gurtos/release.json"   // version, commit and time of the build; in the initramfs too
 	TasksRoot = "/usr/lib/gurtos/tasks"          // where the tasks file system is mounted
 	ESPLoader = "EFI/BOOT/BOOTX64.EFI"           // in the ESP; firmware starts it without any boot entry
