@@ -4,9 +4,7 @@ import fs from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-const root = 'file:///opt/app/';
-
-export function guardImports(name) {
+export function guardImports(name, root = 'file:///opt/app/') {
   const own = `${root}tracks/${name}/`;
   const sdk = [`${root}core/contract.ts`, `${root}core/triggers.ts`];
   module.registerHooks({
