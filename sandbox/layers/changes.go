@@ -32,53 +32,76 @@ const (
 // which a task may be writing to, is compared now; a sealed one's list is kept
 // with it and needs none of the layers below.
 func Changes(ctx context.Context, v View) ([]Change, error) {
-	all, err := records(ctx, v)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Change, 0, len(all))
-	for _, r := range all {
+	out := []Change{}
+	err := eachRecord(ctx, v, func(r record) error {
 		if !r.Hidden {
 			out = append(out, r.Change)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
 
-func records(ctx context.Context, v View) ([]record, error) {
+func records(ctx context.Context, v View) (all []record, err error) {
+	err = eachRecord(ctx, v, func(r record) error {
+		all = append(all, r)
+		return nil
+	})
+	return all, err
+}
+
+// eachRecord gives the layer's records one by one, those of a folder behind its own.
+func eachRecord(ctx context.Context, v View, emit func(record) error) error {
 	dir, m, err := openLayer(v.Layer)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer dir.Close()
 	switch m.State {
 	case StateSealed, StateApplied:
-		all, err := readChanges(dir)
-		if err != nil {
-			return nil, fmt.Errorf("layer %s: %w", v.Layer, err)
+		if err := readChanges(dir, emit); err != nil {
+			return fmt.Errorf("layer %s: %w", v.Layer, err)
 		}
-		return all, nil
+		return nil
 	case StateDropped:
-		return nil, fmt.Errorf("layer %s: %w", v.Layer, ErrGone)
+		return fmt.Errorf("layer %s: %w", v.Layer, ErrGone)
 	}
 	merged, err := openStack(v, true)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer merged.close()
-	c := &comparer{ctx: ctx, live: true}
+	c := &comparer{ctx: ctx, live: true, emit: emit}
 	if err := c.run(merged); err != nil {
-		return nil, fmt.Errorf("layer %s: %w", v.Layer, err)
+		return fmt.Errorf("layer %s: %w", v.Layer, err)
 	}
-	return c.all, nil
+	return nil
 }
 
-// A comparer lists how a view with its open layer differs from that without.
+// A comparer tells how a view with its open layer differs from that without. A
+// layer may change a million paths: what it keeps in memory is the names of the
+// folders that it is in, and their records until something in them has one.
 type comparer struct {
-	ctx    context.Context
-	live   bool // a task may change files meanwhile: what vanishes is left out
-	before *beforeWriter
-	all    []record
+	ctx     context.Context
+	live    bool // a task may change files meanwhile: what vanishes is left out
+	before  *beforeWriter
+	emit    func(record) error
+	pending []record // of the folders that it is in, outermost first
+}
+
+// tell emits a record behind those of the folders that it lies in, which it speaks for.
+func (c *comparer) tell(r record) error {
+	for _, f := range c.pending {
+		f.Hidden = f.Change.Change != Modified
+		if err := c.emit(f); err != nil {
+			return err
+		}
+	}
+	c.pending = c.pending[:0]
+	return c.emit(r)
 }
 
 func (c *comparer) run(merged *stack) error {
@@ -95,18 +118,18 @@ func (c *comparer) folder(top, below *folder) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	news, err := top.list()
+	news, err := top.all()
 	if err != nil {
 		return err
 	}
-	var olds []entry
+	var olds []named
 	if below != nil {
-		if olds, err = below.list(); err != nil {
+		if olds, err = below.all(); err != nil {
 			return err
 		}
 	}
 	for len(news) > 0 || len(olds) > 0 {
-		var n, o *entry
+		var n, o *named
 		switch {
 		case len(olds) == 0 || len(news) > 0 && news[0].name < olds[0].name:
 			n, news = &news[0], news[1:]
@@ -115,7 +138,7 @@ func (c *comparer) folder(top, below *folder) error {
 		default:
 			n, o, news, olds = &news[0], &olds[0], news[1:], olds[1:]
 		}
-		err := c.pair(top, below, n, o)
+		err := c.names(top, below, n, o)
 		if c.live && errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -124,6 +147,25 @@ func (c *comparer) folder(top, below *folder) error {
 		}
 	}
 	return nil
+}
+
+// names looks at what has one name; n or o is nil when one side lacks it.
+func (c *comparer) names(top, below *folder, n, o *named) (err error) {
+	var is, was *entry
+	if n != nil {
+		if is, err = top.look(*n); err != nil {
+			return err
+		}
+	}
+	if o != nil {
+		if was, err = below.look(*o); err != nil {
+			return err
+		}
+	}
+	if is == nil && was == nil {
+		return nil
+	}
+	return c.pair(top, below, is, was)
 }
 
 // pair compares one name; n or o is nil when one side lacks it.
@@ -151,23 +193,33 @@ func (c *comparer) pair(top, below *folder, n, o *entry) error {
 	if err != nil {
 		return err
 	}
-	i := len(c.all)
-	if differs {
-		c.all = append(c.all, r)
+	if is == nil && was == nil {
+		if differs {
+			return c.tell(r)
+		}
+		return nil
 	}
+	if differs {
+		c.pending = append(c.pending, r)
+	}
+	depth := len(c.pending)
 	switch {
 	case is != nil && was != nil:
 		err = c.folder(is, was)
 	case is != nil:
 		err = c.folder(is, nil)
-	case was != nil:
+	default:
 		err = c.gone(was)
 	}
 	if err != nil {
+		if differs && len(c.pending) >= depth { // it went meanwhile
+			c.pending = c.pending[:depth-1]
+		}
 		return err
 	}
-	if differs && r.Change.Change != Modified && len(c.all) > i+1 {
-		c.all[i].Hidden = true
+	if differs && len(c.pending) == depth { // nothing in it was told of
+		c.pending = c.pending[:depth-1]
+		return c.tell(r)
 	}
 	return nil
 }

@@ -50,10 +50,6 @@ func describe(ctx context.Context, dir *os.File, merged *stack) (meta, error) {
 		return m, fmt.Errorf("before: %w", err)
 	}
 	defer b.Close()
-	c := &comparer{ctx: ctx, before: &beforeWriter{f: b}}
-	if err := c.run(merged); err != nil {
-		return m, err
-	}
 	f, err := openBeneath(int(dir.Fd()), "changes", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return m, fmt.Errorf("changes: %w", err)
@@ -61,10 +57,14 @@ func describe(ctx context.Context, dir *os.File, merged *stack) (meta, error) {
 	defer f.Close()
 	w := bufio.NewWriter(f)
 	enc := json.NewEncoder(w)
-	for _, r := range c.all {
+	c := &comparer{ctx: ctx, before: &beforeWriter{f: b}, emit: func(r record) error {
 		if err := enc.Encode(encodePath(r)); err != nil {
-			return m, fmt.Errorf("changes: %w", err)
+			return fmt.Errorf("changes: %w", err)
 		}
+		return nil
+	}}
+	if err := c.run(merged); err != nil {
+		return m, err
 	}
 	if err := w.Flush(); err != nil {
 		return m, fmt.Errorf("changes: %w", err)
@@ -86,27 +86,28 @@ func encodePath(r record) storedRecord {
 	return s
 }
 
-func readChanges(dir *os.File) ([]record, error) {
+func readChanges(dir *os.File, emit func(record) error) error {
 	f, err := openBeneath(int(dir.Fd()), "changes", unix.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil, fmt.Errorf("changes: %w", err)
+		return fmt.Errorf("changes: %w", err)
 	}
 	defer f.Close()
-	var all []record
 	dec := json.NewDecoder(bufio.NewReader(f))
 	for {
 		var s storedRecord
 		err := dec.Decode(&s)
 		if err == io.EOF {
-			return all, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("changes: %w", err)
+			return fmt.Errorf("changes: %w", err)
 		}
 		if s.Raw != nil {
 			s.Path = string(s.Raw)
 		}
-		all = append(all, s.record)
+		if err := emit(s.record); err != nil {
+			return err
+		}
 	}
 }
 

@@ -149,35 +149,65 @@ func (f *folder) find(name string) (e entry, ok bool, err error) {
 	return e, false, nil
 }
 
-// list gives the folder's entries, sorted by name.
-func (f *folder) list() ([]entry, error) {
-	var all []entry
-	seen := map[string]bool{}
-	for _, p := range f.parts {
+// A named is a name in a folder and the index of the part that it comes from.
+type named struct {
+	name string
+	part int
+}
+
+// all gives the folder's names, sorted. A name may turn out to be a whiteout, or
+// to be gone, when it is looked at.
+func (f *folder) all() ([]named, error) {
+	var all []named
+	for i, p := range f.parts {
 		ns, err := f.names(p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.path, err)
 		}
+		all = slices.Grow(all, len(ns))
 		for _, n := range ns {
-			if seen[n] {
-				continue
-			}
-			if len(f.parts) > 1 {
-				seen[n] = true
-			}
-			st, err := lstatAt(int(p.dir.Fd()), n)
-			if err == unix.ENOENT && f.s.open && p.layer == 0 {
-				continue // a running task removed it meanwhile
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path.Join(f.path, n), err)
-			}
-			if !isWhiteout(&st) {
-				all = append(all, entry{n, p, st})
-			}
+			all = append(all, named{n, i})
 		}
 	}
-	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	if len(f.parts) > 1 {
+		slices.SortStableFunc(all, func(a, b named) int { return strings.Compare(a.name, b.name) }) // the newest part first
+		all = slices.CompactFunc(all, func(a, b named) bool { return a.name == b.name })
+	}
+	return all, nil
+}
+
+// look gives the entry of a name, nil when there is none.
+func (f *folder) look(n named) (*entry, error) {
+	p := f.parts[n.part]
+	st, err := lstatAt(int(p.dir.Fd()), n.name)
+	if err == unix.ENOENT && f.s.open && p.layer == 0 {
+		return nil, nil // a running task removed it meanwhile
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path.Join(f.path, n.name), err)
+	}
+	if isWhiteout(&st) {
+		return nil, nil
+	}
+	return &entry{n.name, p, st}, nil
+}
+
+// list gives the folder's entries, sorted by name.
+func (f *folder) list() ([]entry, error) {
+	names, err := f.all()
+	if err != nil {
+		return nil, err
+	}
+	var all []entry
+	for _, n := range names {
+		e, err := f.look(n)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			all = append(all, *e)
+		}
+	}
 	return all, nil
 }
 
