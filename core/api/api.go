@@ -44,6 +44,8 @@ type Tasks interface {
 	Rights(ctx context.Context, app string) (permission.Rights, error)
 	AllRights(ctx context.Context) (map[string]permission.Rights, error)
 	SetRights(ctx context.Context, app string, body []byte, by string) (permission.Rights, error)
+	Uses(ctx context.Context) (permission.Uses, error)
+	Used(ctx context.Context, app, item string) error
 	Spend(ctx context.Context, from, to string) ([]budget.Sum, error)
 	Counts(ctx context.Context) (map[task.State]int, error)
 

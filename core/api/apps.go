@@ -13,6 +13,7 @@ type Apps interface {
 	List() []app.Info
 	Find(name string) (app.Info, bool)
 	Switch(ctx context.Context, name string, on bool, by string) error
+	Heed(ctx context.Context, name string) error
 	Route(name, method, path string) (app.Route, bool)
 	Serve(w http.ResponseWriter, req *http.Request, name string, route app.Route)
 	Hook(ctx context.Context, name, hook string, headers map[string]string, body json.RawMessage) (json.RawMessage, error)

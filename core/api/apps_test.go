@@ -59,6 +59,8 @@ func (a *theApps) Switch(_ context.Context, name string, on bool, _ string) erro
 	return nil
 }
 
+func (a *theApps) Heed(context.Context, string) error { return nil }
+
 func (a *theApps) Route(name, method, path string) (app.Route, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

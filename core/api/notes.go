@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gurtos/core/settings"
+	"gurtos/core/watch"
 )
 
 // What the box notes about its own keeping, the value of "what" in a note of
@@ -34,6 +35,14 @@ var notes = []struct{ what, data, doc string }{
 	{"app", "app, on, by", "An app was turned on or off."},
 	{"permission", "app, set, by", "What an app may do was changed."},
 	{"permission refused", "app, item, tool?", "An app tried what the owner turned off."},
+	{"permission used", "app, item", "An app used a key, or answered a stranger; told once an hour at most."},
+	{watch.NoteArmed, "app, trigger, watch, none?", "The box watches the clock or files for an app's trigger from here on; none where there is no such workspace yet."},
+	{watch.NoteDisarmed, "app", "The app was turned off; what its triggers would have had meanwhile is nobody's."},
+	{watch.NoteRan, "app, trigger, due, date?, late?, left?, from?", "A schedule's run is handed to its app; left is how many before it are left out, from the first of those dates."},
+	{watch.NoteMissed, "app, trigger, due, date?, left?, from?", "A schedule's run is left out: it was due more than 12 hours ago, while the box was off."},
+	{watch.NoteKept, "app, trigger, due, date?, error", "The app was not reached; the run that was handed to it waits until it is, 12 hours at most."},
+	{watch.NoteSeen, "app, trigger, changes, layers?", "An app was told how many files changed; layers where the workspace has changed again since."},
+	{watch.NoteFailed, "app, trigger, due, error", "An app was told what its trigger was for, and failed."},
 	{"call merged", "key, with", "A repeated call shares the run of another key."},
 	{"undo", "by", "Who undid the task."},
 	{"layers folded", "workspace, tasks", "The changes of these tasks became part of the workspace itself for good."},

@@ -123,7 +123,7 @@ func (s *Server) strangers(c *call, a app.Info) error {
 		return err
 	}
 	if rights.Allowed(permission.Strangers) {
-		return nil
+		return s.opt.Tasks.Used(c.r.Context(), a.Name, permission.Strangers)
 	}
 	if s.refused.due(a.Name, time.Now()) {
 		data := map[string]any{"app": a.Name, "item": permission.Strangers}

@@ -27,6 +27,7 @@ type Info struct {
 	Hosts         []string // that its tools declare
 	Reached       []string // that it has reached since the box started, as host:port
 	OpenRoutes    []string // keys of routes
+	Spends        bool     // a tool of it has a price
 }
 
 // Secret is a vault key that an app declares.

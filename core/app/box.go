@@ -18,7 +18,6 @@ import (
 	"gurtos/core/app/declare"
 	"gurtos/core/approval"
 	"gurtos/core/budget"
-	"gurtos/core/permission"
 	"gurtos/core/task"
 	"gurtos/core/watch"
 	"gurtos/core/workspace"
@@ -249,19 +248,15 @@ func (h *host) secret(ctx context.Context, p struct {
 	if !slices.Contains(allowed, p.Name) {
 		return nil, fmt.Errorf("%s may not read %s: it is not among the keys that it lists in secrets", who, declare.Clip(p.Name))
 	}
-	rights, err := h.r.opt.Tasks.Rights(ctx, h.a.name)
-	if err != nil {
+	item := "key:" + p.Name
+	if err := h.r.opt.Tasks.Allowed(ctx, h.a.name, item, "", ""); err != nil {
 		return nil, err
-	}
-	if item := "key:" + p.Name; !rights.Allowed(item) {
-		err := h.r.opt.Tasks.Note(ctx, task.NoteRefused, map[string]any{"app": h.a.name, "item": item}, "")
-		return nil, errors.Join(errors.New(permission.Refusal(h.made.Title(), item)), err)
 	}
 	value, ok := h.r.opt.Vault.Get(p.Name)
 	if !ok {
 		return nil, fmt.Errorf("%s is not set. The owner can set it in Settings, Accounts & Keys", p.Name)
 	}
-	return value, nil
+	return value, h.r.opt.Tasks.Used(ctx, h.a.name, item)
 }
 
 // running finds the call that a Ctx belongs to.

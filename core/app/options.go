@@ -54,6 +54,8 @@ type Tasks interface {
 	ToolStep(ctx context.Context, id, text string, data json.RawMessage) error
 	Apps(ctx context.Context) (map[string]bool, error)
 	Rights(ctx context.Context, app string) (permission.Rights, error)
+	Allowed(ctx context.Context, app, item, tool, task string) error
+	Used(ctx context.Context, app, item string) error
 	Note(ctx context.Context, what string, data map[string]any, task string) error
 	AppNote(ctx context.Context, app string, data json.RawMessage, task string) error
 }

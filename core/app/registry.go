@@ -259,6 +259,7 @@ func (r *Registry) info(a *app) Info {
 	i.Title, i.Description, i.Test = m.Title(), m.Description, m.Test()
 	for _, t := range m.Tools {
 		i.Tools = append(i.Tools, t.Name)
+		i.Spends = i.Spends || t.Cost
 	}
 	for _, key := range m.AllSecrets() {
 		_, set := r.opt.Vault.Get(key)

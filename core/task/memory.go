@@ -8,6 +8,10 @@ import (
 	"gurtos/core/watch"
 )
 
+const (
+	noteUsed = "permission used" // {app, item}: at most hourly for an item
+)
+
 // memory is what the log tells of apps, besides what the owner decided.
 type memory struct {
 	Watches watch.Memory    `json:"watches"`

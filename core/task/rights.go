@@ -71,9 +71,6 @@ func (t *Tasks) SetRights(ctx context.Context, app string, body []byte, by strin
 	return out, err
 }
 
-// noteUsed is what an app used, {app, item}: at most hourly for an item.
-const noteUsed = "permission used"
-
 func one(ev actionlog.Event, err error) ([]actionlog.Event, error) {
 	return []actionlog.Event{ev}, err
 }
