@@ -25,6 +25,7 @@ type client struct {
 	token string
 	sock  string // path of the box's socket, "" over the network
 	home  string // BOX_HOME
+	port  int    // where it answers browsers on loopback; 0 where that is not known
 }
 
 func newClient(env Env) (*client, error) {
@@ -46,14 +47,21 @@ func newClient(env Env) (*client, error) {
 		c.http = &http.Client{Transport: &http.Transport{}}
 		return c, nil
 	}
-	c.base, c.sock, c.token = "http://box", conf.Socket(), ""
+	own := overSocket(conf.Home)
+	own.port = conf.Port
+	return own, nil
+}
+
+// overSocket talks to the box of a home on this machine.
+func overSocket(home string) *client {
+	c := &client{home: home, base: "http://box", sock: config.Config{Home: home}.Socket()}
 	c.http = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", c.sock)
 		},
 	}}
-	return c, nil
+	return c
 }
 
 // reply is what the box said to a request that went well.
