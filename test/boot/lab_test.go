@@ -34,17 +34,20 @@ func TestLab(t *testing.T) {
 		late[fmt.Sprintf("files-%d", i)] = nbd.New(320 << 20)
 	}
 	s := box.LabSetup{
-		Disks: disks, Late: late, Modules: []string{"loop", "tun", "dummy"}, MemoryMB: 1536,
+		Disks: disks, Late: late, Modules: append([]string{"loop", "tun", "dummy", "nfnetlink"}, netModules...), MemoryMB: 1536,
 		Programs: guestTests(t),
 	}
 	lab := box.StartLab(t, s)
 	t.Run("a cut loses what was not synced", func(t *testing.T) { cutIsHonest(t, r, lab, disks) })
-	lab.Do(time.Minute, "load xfs", "load loop", "load tun", "mount xfs data /data prjquota", "mount erofs tasks /tasks ro", "network")
+	for _, m := range netModules {
+		lab.Do(time.Minute, "load "+m)
+	}
+	lab.Do(time.Minute, "load xfs", "load loop", "load tun", "mount xfs data /data prjquota", "mount erofs tasks /tasks ro", "machine")
 	runGuestTests(t, lab)
 }
 
-// labModules are what the tests there want of the kernel: loop devices, a tap, and what tasks' networks are made of.
-var labModules = []string{"loop", "tun", "nf_tables", "nft_chain_nat", "nft_ct", "nft_limit", "nft_log", "nft_redir", "nfnetlink_log"}
+// netModules are what tasks' networks are made of.
+var netModules = []string{"nf_tables", "nft_chain_nat", "nft_ct", "nft_limit", "nft_log", "nft_redir", "nfnetlink_log"}
 
 // The power cut has to be seen to lose what a program forgot to sync, or no
 // other test of this folder proves anything; and to lose nothing that was.
