@@ -31,6 +31,18 @@ func newMachine(t *testing.T) machine {
 	if err := os.WriteFile(m.secret, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// A program of root that anybody may run, in a folder that everybody sees.
+	dir, err := os.MkdirTemp("/tmp", "hostile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.WriteFile(filepath.Join(dir, "setuid"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "setuid"), 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
 	for _, a := range []net.Addr{&net.UnixAddr{Name: "@" + m.abstract, Net: "unix"}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}} {
 		l, err := net.Listen(a.Network(), a.String())
 		if err != nil {
@@ -67,10 +79,10 @@ func TestSurroundings(t *testing.T) {
 		{"loopback of the machine", "CVE-2020-15257", python(fmt.Sprintf(`import socket;socket.create_connection(("127.0.0.1",%d),2)`, m.port)), plain},
 		{"interfaces of the machine", "network_namespaces(7)", "tail -n +3 /proc/net/dev | grep -qv ' lo:'", plain},
 		{"routes out", "spec 6", python(`import socket;socket.socket(socket.AF_INET,socket.SOCK_DGRAM).connect(("198.51.100.1",443))`), plain},
-		{"paths in mountinfo", "a string mount shows its folders", "mount --bind " + filepath.Dir(m.secret) + " /mnt; grep -e " + filepath.Dir(filepath.Dir(m.secret)) + " -e /state/ -e tasks.erofs -e tasks-root /proc/self/mountinfo", plain},
+		{"paths in mountinfo", "a string mount shows its folders", python(`import ctypes;ctypes.CDLL(None).mount(b"`+filepath.Dir(m.secret)+`",b"/mnt",None,4096,None)`) + "; grep -e TestSurroundings -e /state/ -e tasks.erofs -e tasks-root /proc/self/mountinfo", plain},
 		{"paths in descriptors", "standard output that is a file", "readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 | grep -v '^/dev/null$' | grep '^/'", plain},
 		{"hidden mounts", "mounts of other tasks", "test $(wc -l < /proc/self/mountinfo) -gt 60 || grep -e ' / /sys ' /proc/self/mountinfo", plain},
-		{"tools changed", "CVE-2019-5736", "dir=/usr/lib/gurtos; test -d $dir || dir=" + m.tools + "; for f in $dir/*; do test -w $f && exit 0; done; exit 1", plain},
+		{"tools changed", "CVE-2019-5736", "dir=/usr/lib/gurtos; test -e $dir/box-init || dir=" + m.tools + "; for f in $dir/*; do test -w $f && exit 0; done; exit 1", plain},
 		{"root written", "the root is read-only", "test -w /usr -o -w /etc -o -w /var -o -w /run -o -w / -o -w /home", plain},
 		{"setuid programs", "CVE-2021-4034", "find /usr /work /tmp -xdev -perm /6000 -type f 2>/dev/null | grep -q .", plain},
 		{"fork bomb", "RLIMIT_NPROC counts all of a user", python(`import os,time
@@ -110,8 +122,9 @@ finally: shutil.rmtree("/tmp/hostile-inodes")
 		})
 	}
 	if len(unproven) > tried/10 {
-		t.Errorf("%d of %d attempts are unproven: %q", len(unproven), tried, unproven)
+		t.Errorf("%d attempts are unproven, at most %d may be", len(unproven), tried/10)
 	}
+	t.Logf("%d attempts, unproven: %q", tried, unproven)
 }
 
 // A fork bomb leaves the machine to others and is gone at once when killed.

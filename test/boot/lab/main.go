@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"gurtos/boot/modules"
@@ -149,6 +151,8 @@ func command(l *modules.Loader, name string, args []string) error {
 			options, flags = "", unix.MS_RDONLY
 		}
 		return unix.Mount(dev, args[2], args[0], flags, options)
+	case name == "machine" && len(args) == 0:
+		return machine(l)
 	case name == "run" && len(args) >= 2:
 		return program(args[0], args[1:])
 	case name == "write":
@@ -161,6 +165,39 @@ func command(l *modules.Loader, name string, args []string) error {
 		return read()
 	}
 	return fmt.Errorf("no such command, or not its arguments: %s %q", name, args)
+}
+
+// machine gives the guest what tests take a machine to have: networks, a file of passwords, and io_uring.
+func machine(l *modules.Loader) error {
+	if err := errors.Join(l.Load("dummy"), l.Load("nfnetlink"), os.WriteFile("/etc/shadow", []byte("root:!:1::::::\n"), 0o600),
+		os.WriteFile("/proc/sys/kernel/io_uring_disabled", []byte("0"), 0)); err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "up0"
+	if err := netlink.LinkAdd(&netlink.Dummy{LinkAttrs: attrs}); err != nil {
+		return fmt.Errorf("make an uplink: %w", err)
+	}
+	for _, name := range []string{"lo", "up0"} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			return fmt.Errorf("switch %s on: %w", name, err)
+		}
+		if name == "lo" {
+			continue
+		}
+		addr := &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)}}
+		if err := netlink.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("give %s an address: %w", name, err)
+		}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}}); err != nil {
+			return fmt.Errorf("route over %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // appears waits for a disk whose driver has just been loaded.
