@@ -41,6 +41,7 @@ type Tasks interface {
 	Approval(ctx context.Context, id string) (approval.Approval, error)
 	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
 	Note(ctx context.Context, what string, data map[string]any, task string) error
+	Noted(ctx context.Context) (task.Noted, error) // what the log says of the box's files
 	Rights(ctx context.Context, app string) (permission.Rights, error)
 	AllRights(ctx context.Context) (map[string]permission.Rights, error)
 	SetRights(ctx context.Context, app string, body []byte, by string) (permission.Rights, error)

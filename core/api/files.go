@@ -53,7 +53,7 @@ func (s *Server) newWorkspace(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.opt.Tasks.Note(c.r.Context(), NoteWorkspace, map[string]any{"name": w.Name, "by": c.caller.name()}, ""); err != nil {
+	if err := s.note(NoteWorkspace, map[string]any{"name": w.Name, "by": c.caller.name()}); err != nil {
 		return err
 	}
 	return c.json(http.StatusCreated, w)

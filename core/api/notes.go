@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gurtos/core/settings"
+	"gurtos/core/task"
 	"gurtos/core/watch"
 )
 
@@ -12,13 +13,13 @@ import (
 // track box. Those about tasks are core/task's, those about the log its own.
 const (
 	NoteStart         = "boxd started"
-	NoteKeySet        = "vault key set"
-	NoteKeyRemoved    = "vault key removed"
-	NoteSettings      = "settings"
-	NoteWorkspace     = "workspace made"
+	NoteKeySet        = task.NoteKeySet
+	NoteKeyRemoved    = task.NoteKeyRemoved
+	NoteSettings      = task.NoteSettings
+	NoteWorkspace     = task.NoteWorkspace
 	NotePairCode      = "pairing code made"
-	NotePaired        = "device paired"
-	NoteDeviceRemoved = "device removed"
+	NotePaired        = task.NotePaired
+	NoteDeviceRemoved = task.NoteDeviceRemoved
 )
 
 // notes is every "what" that the box writes, for docs/api.md.
@@ -26,10 +27,10 @@ var notes = []struct{ what, data, doc string }{
 	{NoteStart, "version, boot?, weaker?", "The daemon started; boot is what init found, weaker what the machine can't hold."},
 	{NotePairCode, "role, by", "A code that pairs a device was made; never the code itself."},
 	{NotePaired, "device, name, role", "A device was paired."},
-	{NoteDeviceRemoved, "device, name, by", "A device was removed; its token ended."},
-	{NoteKeySet, "name, by", "A key was put into the vault; never its value."},
+	{NoteDeviceRemoved, "device, name, by", "A device was removed; its token ended. By `box start` when its pairing broke off before anyone was told the token."},
+	{NoteKeySet, "name, setAt, by", "A key was put into the vault; never its value. By `box start` when a start found it changed and no line says so."},
 	{NoteKeyRemoved, "name, by", "A key was taken out of the vault."},
-	{NoteSettings, "set, by", "Settings changed; set holds the new values by name."},
+	{NoteSettings, "set, by", "Settings changed; set holds the new values by name. By `box start` as for a key."},
 	{NoteWorkspace, "name, by", "A workspace was made."},
 	{"pause", "paused, by", "All agents were paused, or let go on."},
 	{"app", "app, on, by", "An app was turned on or off."},

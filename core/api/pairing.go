@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -86,8 +87,10 @@ func (s *Server) pair(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.opt.Tasks.Note(c.r.Context(), NotePaired, map[string]any{"device": d.ID, "name": d.Name, "role": d.Role}, ""); err != nil {
-		return err
+	if err := s.note(NotePaired, map[string]any{"device": d.ID, "name": d.Name, "role": d.Role}); err != nil {
+		// Nobody is told the token. Should this fail too, the next start removes it.
+		_, rerr := s.opt.Devices.Remove(d.ID)
+		return errors.Join(err, rerr)
 	}
 	return c.json(http.StatusCreated, Paired{token, d})
 }
@@ -129,7 +132,7 @@ func (s *Server) removeDevice(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.opt.Tasks.Note(c.r.Context(), NoteDeviceRemoved, map[string]any{"device": d.ID, "name": d.Name, "by": c.caller.name()}, ""); err != nil {
+	if err := s.note(NoteDeviceRemoved, map[string]any{"device": d.ID, "name": d.Name, "by": c.caller.name()}); err != nil {
 		return err
 	}
 	return c.json(http.StatusOK, OK{true})

@@ -3,7 +3,9 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
+	"gurtos/core/settings"
 	"gurtos/core/strict"
 )
 
@@ -24,11 +26,13 @@ func (s *Server) setSettings(c *call) error {
 		return err
 	}
 	if len(changed) > 0 {
-		set := map[string]json.RawMessage{}
-		for _, name := range changed {
-			set[name] = to[name]
+		set, now := map[string]json.RawMessage{}, s.opt.Settings.Values()
+		for _, row := range settings.Table {
+			if slices.Contains(changed, row.Name) {
+				set[row.Name] = row.JSON(now)
+			}
 		}
-		if err := s.opt.Tasks.Note(c.r.Context(), NoteSettings, map[string]any{"set": set, "by": c.caller.name()}, ""); err != nil {
+		if err := s.note(NoteSettings, map[string]any{"set": set, "by": c.caller.name()}); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"gurtos/core/strict"
@@ -31,15 +32,15 @@ func (s *Server) vaultSet(c *call) error {
 	if err := s.opt.Vault.Set(name, value); err != nil {
 		return err
 	}
-	if err := s.opt.Tasks.Note(c.r.Context(), NoteKeySet, map[string]any{"name": name, "by": c.caller.name()}, ""); err != nil {
+	list := s.opt.Vault.List()
+	i := slices.IndexFunc(list, func(k vault.Key) bool { return k.Name == name })
+	if i < 0 {
+		return vault.ErrMissing // removed by another request meanwhile
+	}
+	if err := s.note(NoteKeySet, map[string]any{"name": name, "setAt": list[i].SetAt, "by": c.caller.name()}); err != nil {
 		return err
 	}
-	for _, k := range s.opt.Vault.List() {
-		if k.Name == name {
-			return c.json(http.StatusOK, k)
-		}
-	}
-	return vault.ErrMissing // removed by another request meanwhile
+	return c.json(http.StatusOK, list[i])
 }
 
 // noValue is all that a mistake in a value's JSON is told: the cause would tell
@@ -69,7 +70,7 @@ func (s *Server) vaultDelete(c *call) error {
 	if err := s.opt.Vault.Delete(name); err != nil {
 		return err
 	}
-	if err := s.opt.Tasks.Note(c.r.Context(), NoteKeyRemoved, map[string]any{"name": name, "by": c.caller.name()}, ""); err != nil {
+	if err := s.note(NoteKeyRemoved, map[string]any{"name": name, "by": c.caller.name()}); err != nil {
 		return err
 	}
 	return c.json(http.StatusOK, OK{true})

@@ -196,6 +196,8 @@ func (b *Box) Serve(ctx context.Context, ready func()) error {
 	// A log that takes nothing is told by health; the box still answers and shows.
 	if err := b.tasks.Note(ctx, api.NoteStart, b.startFacts(), ""); err != nil {
 		b.log.Error("the action log takes nothing", "err", err)
+	} else if err := b.api.Mend(ctx); err != nil {
+		b.log.Error("what a crash kept out of the action log was not written", "err", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

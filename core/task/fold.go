@@ -30,6 +30,7 @@ type fold struct {
 	Paused    bool                         // Pause all agents is on
 	Rights    map[string]permission.Rights // by app
 	Apps      map[string]bool              // whether the owner has them on
+	Noted     Noted                        // of the box's files
 	Memory    memory                       // of what apps did, and have the box watch
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
 

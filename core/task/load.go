@@ -19,7 +19,7 @@ import (
 
 // checkpointVersion is that of the folded state as it is kept beside the log. A
 // state of another version is left alone and the log folded anew.
-const checkpointVersion = 3
+const checkpointVersion = 4
 
 // checkpointEvery is after how many lines the folded state is kept anew.
 const checkpointEvery = 20_000
@@ -35,6 +35,7 @@ type checkpoint struct {
 	Paused    bool                         `json:"paused"`
 	Rights    map[string]permission.Rights `json:"rights"`
 	Apps      map[string]bool              `json:"apps"`
+	Noted     Noted                        `json:"noted"`
 	InFlight  map[string]budget.Cents      `json:"inFlight"`
 	Memory    memory                       `json:"memory"`
 }
@@ -44,7 +45,7 @@ type checkpoint struct {
 func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
-		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
+		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
 	}
 	for workspace, done := range f.done {
 		c.Done[workspace] = slices.Clone(done)
@@ -66,6 +67,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
 	f.Seq, f.At, f.Paused, f.Memory = seq, c.At, c.Paused, c.Memory
+	f.Noted = c.Noted
 	if c.Apps != nil {
 		f.Apps = c.Apps
 	}

@@ -60,6 +60,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 	if err := json.Unmarshal(ev.Data, &d); err != nil {
 		return nil // a note of another shape is none of ours
 	}
+	f.Noted.take(d.What, ev.Data)
 	switch d.What {
 	case notePause:
 		f.Paused = d.Paused

@@ -20,6 +20,7 @@ type run struct {
 	layers []string // tasks whose layers it sees
 
 	sandbox Sandbox // guarded by Tasks.mu; nil until it is started
+	frozen  bool    // guarded by Tasks.mu; as it was told last
 	killed  bool    // guarded by Tasks.mu; nobody wants it any more
 	wire    *wire   // guarded by Tasks.mu; its network while it has one
 
@@ -99,18 +100,17 @@ func (q *queue) sandboxed(r *run) (sandbox.Exit, sandbox.Limits, error) {
 // started makes the sandbox known, and holds it to what was decided meanwhile.
 func (q *queue) started(r *run, sb Sandbox) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	r.sandbox = sb
 	close(r.ready)
+	killed := r.killed
+	q.mu.Unlock()
 	switch {
-	case r.killed:
+	case killed:
 		sb.Kill()
 	case q.ctx.Err() != nil:
 		go sb.Stop(stopGrace) // the run waits for the end of it
-	case q.halted():
-		if err := sb.Freeze(); err != nil {
-			q.opt.Slog.Error("a task could not be frozen", "task", r.id, "why", err)
-		}
+	default:
+		q.hold()
 	}
 }
 
@@ -153,6 +153,7 @@ func (q *queue) sandboxSpec(t Task) (sandbox.Spec, error) {
 	env := []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/home/box", "USER=" + t.User, "LOGNAME=" + t.User, "LANG=C.UTF-8", "TERM=dumb",
 		"BOX_SOCKET=/run/box/broker.sock", "BOX_TASK=" + t.ID,
+		"ASAN_OPTIONS=detect_leaks=0", // the search for leaks traces its own threads, and without ptrace it fails every program that was built with it
 	}
 	if q.opt.Canary != nil {
 		id, secret := q.opt.Canary.Keys(t.ID)

@@ -2,6 +2,8 @@ package vault
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,9 +65,17 @@ type Vault struct {
 
 type entry struct{ value, setAt string }
 
+// times says when each key was set, and by its hash of which value that is told: the two
+// files are not replaced at once.
 type times struct {
 	Version int               `json:"version"`
 	SetAt   map[string]string `json:"setAt"`
+	Sums    map[string]string `json:"sums,omitempty"` // hex SHA-256 of the values, for root alone as they are
+}
+
+func sumOf(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:])
 }
 
 // Open reads the vault. It refuses, in a sentence that names the file and the
@@ -88,9 +98,9 @@ func Open(disk durable.FS, path string) (*Vault, error) {
 	when := v.readTimes()
 	v.keys = map[string]entry{}
 	for name, value := range values {
-		at, ok := when[name]
-		if !ok {
-			at = info.ModTime().UTC().Format(timeForm)
+		at, ok := when.SetAt[name]
+		if sum, told := when.Sums[name]; !ok || told && sum != sumOf(value) {
+			at = after(info.ModTime(), at)
 		}
 		v.keys[name] = entry{value, at}
 	}
@@ -238,8 +248,18 @@ func (v *Vault) Set(name, value string) error {
 	v.change.Lock()
 	defer v.change.Unlock()
 	next := maps.Clone(v.keys)
-	next[name] = entry{value, time.Now().UTC().Format(timeForm)}
+	next[name] = entry{value, after(time.Now(), next[name].setAt)}
 	return v.replace(next)
+}
+
+// after is a time as text, unlike the one that the key had before: by it the box sees that
+// a key is another one, though two changes come within a millisecond.
+func after(t time.Time, before string) string {
+	at := t.UTC().Format(timeForm)
+	if at == before {
+		at = t.UTC().Add(time.Millisecond).Format(timeForm)
+	}
+	return at
 }
 
 // Delete takes a key out; it is gone from disk and out of effect when Delete returns.
@@ -266,13 +286,13 @@ func CheckName(name string) error {
 }
 
 // replace writes the keys and takes them over; v.change is held. The times come
-// second: a cut between the two leaves an older time, never a wrong value.
+// second: after a cut between the two a key has the file's own time.
 func (v *Vault) replace(next map[string]entry) error {
 	var b bytes.Buffer
-	when := times{Version: 1, SetAt: map[string]string{}}
+	when := times{Version: 1, SetAt: map[string]string{}, Sums: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(next)) {
 		fmt.Fprintf(&b, "%s=%s\n", name, next[name].value)
-		when.SetAt[name] = next[name].setAt
+		when.SetAt[name], when.Sums[name] = next[name].setAt, sumOf(next[name].value)
 	}
 	if b.Len() > maxFile {
 		return &Invalid{"value", fmt.Sprintf("the vault would be larger than %d MB", maxFile>>20)}
@@ -288,9 +308,8 @@ func (v *Vault) replace(next map[string]entry) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.Replace(v.disk, v.timesPath(), append(t, '\n'), 0o600); err != nil {
-		return fmt.Errorf("the key is set, its time is not noted: %w", err)
-	}
+	// A cache: the key is set, and without it a start takes the file's own time.
+	_ = durable.Replace(v.disk, v.timesPath(), append(t, '\n'), 0o600)
 	return nil
 }
 
@@ -298,11 +317,11 @@ func (v *Vault) timesPath() string { return v.path + ".times" }
 
 // readTimes gives what is known; a missing or damaged file is no reason not to
 // start, since it is a cache.
-func (v *Vault) readTimes() map[string]string {
+func (v *Vault) readTimes() times {
 	var t times
 	b, err := durable.ReadFile(v.disk, v.timesPath())
 	if err != nil || json.Unmarshal(b, &t) != nil {
-		return nil
+		return times{}
 	}
-	return t.SetAt
+	return t
 }

@@ -288,3 +288,45 @@ func TestChangeHoldsUpNoReader(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A key that is set anew has another time, however quickly, and so has one whose value a
+// crash or a hand changed behind the box's back.
+func TestAnotherValueHasAnotherTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vault.env")
+	if err := Create(durable.Disk, path); err != nil {
+		t.Fatal(err)
+	}
+	v, err := Open(durable.Disk, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for i := range 50 {
+		if err := v.Set("SHOP_KEY", fmt.Sprintf("a value of its own %d", i)); err != nil {
+			t.Fatal(err)
+		}
+		at := v.List()[0].SetAt
+		if at == last {
+			t.Fatalf("set twice at %s", at)
+		}
+		last = at
+	}
+	if again, err := Open(durable.Disk, path); err != nil || again.List()[0].SetAt != last {
+		t.Fatal(err, again.List(), last)
+	}
+	set, err := time.Parse(timeForm, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"SHOP_KEY=a value by hand\n", "SHOP_KEY=another value by hand\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, set, set); err != nil { // within the same millisecond
+			t.Fatal(err)
+		}
+		if again, err := Open(durable.Disk, path); err != nil || again.List()[0].SetAt == last {
+			t.Fatal(err, again.List(), last)
+		}
+	}
+}

@@ -63,5 +63,13 @@ var doors = []Guard{
 	{"strict: names are exact", "core/strict/strict.go", `			if ft, ok = known[name]; !ok {`, `			if ft, ok = known[strings.ToLower(name)]; !ok {`, "./core/strict", "TestDecodeRefusals"},
 	{"settings: all or none", "core/settings/settings.go", `		if err := apply(&next, n, to[n]); err != nil {`, `		if err := apply(&s.values, n, to[n]); err != nil {`, "./core/settings", "TestChange"},
 	{"settings: a newer file is left alone", "core/settings/settings.go", `	if f.Version > version {`, `	if f.Version > version+1 {`, "./core/settings", "TestFilesThatAreRefused"},
+	{"files: a setting that a crash kept out of the log", "core/api/mend.go", `	if set := settingsUnlike(known.Settings, s.opt.Settings.Values()); len(set) > 0 {`, `	if set := settingsUnlike(known.Settings, s.opt.Settings.Values()); len(set) > 99 {`, "./core/api", "TestNoChangeWithoutALine"},
+	{"files: a key that a crash kept out of the log", "core/api/mend.go", `ok && at == k.SetAt {`, `ok && at != "" {`, "./core/api", "TestNoChangeWithoutALine"},
+	{"files: a key's removal that a crash kept out of the log", "core/api/mend.go", `		if !have[name] {`, `		if have[name] {`, "./core/api", "TestNoChangeWithoutALine"},
+	{"files: a device whose pairing has no line is removed", "core/api/mend.go", `		if _, err := s.opt.Devices.Remove(d.ID); err != nil && !errors.Is(err, device.ErrMissing) {`, `		if err := error(nil); err != nil && !errors.Is(err, device.ErrMissing) {`, "./core/api", "TestNoChangeWithoutALine"},
+	{"files: a pairing without a line is none", "core/api/pairing.go", `		_, rerr := s.opt.Devices.Remove(d.ID)`, `		rerr := error(nil)`, "./core/api", "TestPairingWithoutALineIsNone"},
+	{"files: a workspace made by hand has a line", "core/api/mend.go", `		if !known.Spaces[w.Name] {`, `		if known.Spaces[w.Name] {`, "./core/api", "TestChangesByHandHaveALine"},
+	{"vault: another value has another time", "core/vault/vault.go", `	if at == before {`, `	if at < before {`, "./core/vault", "TestAnotherValueHasAnotherTime"},
+	{"vault: a time belongs to its value", "core/vault/vault.go", `!ok || told && sum != sumOf(value) {`, `!ok || told && sum == "" {`, "./core/vault", "TestAnotherValueHasAnotherTime"},
 	{"workspaces: a link is none", "core/workspace/workspace.go", `unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS`, `0`, "./core/workspace", "TestLinksAreNoWorkspaces"},
 }
