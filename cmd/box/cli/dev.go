@@ -333,7 +333,7 @@ func (l *boxdLines) Write(p []byte) (int, error) {
 		if i < 0 {
 			return len(p), nil
 		}
-		if text := string(l.rest[:i]); !strings.Contains(text, "level=INFO") {
+		if text := string(l.rest[:i]); !strings.Contains(text, "level=INFO") && !strings.Contains(text, "an app can't be used") { // the answer says that, too
 			fmt.Fprintln(l.to, "boxd:", visible(text))
 		}
 		l.rest = l.rest[i+1:]
