@@ -22,7 +22,7 @@ var skipped = []string{"example"}
 func (b *Box) openApps(ctx context.Context, f files) (err error) {
 	c := b.conf
 	zone := func() string { return f.settings.Values().TimeZone }
-	b.watches = watch.New(watch.Options{Tasks: b.tasks, Events: b.events, Zone: zone, Slog: b.log.With("part", "watch")})
+	b.watches = watch.New(watch.Options{Tasks: b.tasks, Events: b.events, Zone: zone, Clock: b.clock, Slog: b.log.With("part", "watch")})
 	o := app.Options{
 		Dir: c.Tracks, SDK: c.SDK, Home: c.Home, Stamp: stamp(c),
 		Tasks: b.tasks, Events: b.events, Vault: f.vault, Workspaces: f.spaces,

@@ -18,11 +18,14 @@ import (
 
 	"gurtos/core/actionlog"
 	"gurtos/core/api"
+	"gurtos/core/app"
 	"gurtos/core/broker"
+	"gurtos/core/clock"
 	"gurtos/core/config"
 	"gurtos/core/durable"
 	"gurtos/core/task"
 	"gurtos/core/tool"
+	"gurtos/core/watch"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
@@ -39,19 +42,25 @@ type Options struct {
 	// Workers are kinds of workers besides those of task.Workers, or in place of them.
 	Workers map[string]task.Worker
 	Kit     fs.FS // what pages of apps are lent at /kit/; nil for nothing
-	Log     *slog.Logger
+	// Clock is what the log, tasks and schedules go by; the machine's own when nil.
+	Clock clock.Clock
+	Log   *slog.Logger
 }
 
 // Box is a box's daemon with everything open.
 type Box struct {
 	conf    config.Config
 	log     *slog.Logger
+	clock   clock.Clock
 	events  *actionlog.Log
 	host    *sandbox.Host
 	net     *netpolicy.Net
 	mounter *layers.Mounter
 	tasks   *task.Tasks
+	tools   *tools
 	broker  *broker.Broker
+	watches *watch.Watches
+	apps    *app.Registry
 	api     *api.Server
 	local   []net.Listener // loopback and the box's socket
 	lan     []net.Listener // the uplinks
@@ -61,7 +70,10 @@ type Box struct {
 
 // Open opens a box. Errors are sentences for whoever started it.
 func Open(ctx context.Context, o Options) (_ *Box, err error) {
-	b := &Box{conf: o.Config, log: o.Log}
+	b := &Box{conf: o.Config, log: o.Log, clock: o.Clock}
+	if b.clock == nil {
+		b.clock = clock.System{}
+	}
 	defer func() {
 		if err != nil {
 			b.close()
@@ -81,7 +93,7 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if _, err := os.Stat(c.TasksRoot); err != nil {
 		return nil, fmt.Errorf("there is no file system for tasks at %s: run `make build`, or name one in BOX_TASKS_ROOT (%w)", c.TasksRoot, err)
 	}
-	b.events, err = actionlog.Open(c.Home, actionlog.Options{})
+	b.events, err = actionlog.Open(c.Home, actionlog.Options{Now: b.clock.Now, Mono: b.clock.Mono})
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, fmt.Errorf("another boxd runs with BOX_HOME %s: stop it first, or name another folder in BOX_HOME", c.Home)
 	}
@@ -96,6 +108,9 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 		return nil, err
 	}
 	if err := b.openTasks(ctx, f, o); err != nil {
+		return nil, err
+	}
+	if err := b.openApps(ctx, f); err != nil {
 		return nil, err
 	}
 	b.openAPI(f, o.Kit)
@@ -126,30 +141,29 @@ func (b *Box) openSandboxes() (err error) {
 
 // openTasks opens the tasks and the broker through which they reach the box.
 func (b *Box) openTasks(ctx context.Context, f files, o Options) (err error) {
-	set := toolSet{}
-	for _, t := range o.Tools {
-		set[t.Name] = t
-	}
+	b.tools = newTools(o.Tools)
 	if b.tasks, err = task.New(ctx, task.Options{
 		Home:      b.conf.Home,
 		Log:       b.events,
 		Runner:    task.RunnerFunc(b.start),
 		Network:   task.NetworkFunc(b.attach),
 		Layers:    task.OnDisk(b.mounter),
-		Tools:     set,
+		Tools:     b.tools,
 		Settings:  f.settings,
 		Workers:   workers(o.Workers),
 		Keys:      f.vault,
 		Authority: f.authority,
 		Model:     b.conf.Model,
 		Canary:    f.canary,
+		Now:       b.clock.Now,
+		Mono:      b.clock.Mono,
 		Slog:      b.log.With("part", "task"),
 	}); err != nil {
 		return err
 	}
 	b.broker = broker.New(broker.Options{
 		Tasks:  b.tasks,
-		Tools:  set,
+		Tools:  b.tools,
 		Vault:  f.vault,
 		Canary: f.canary,
 		Wait:   b.conf.ApprovalWait,
@@ -172,6 +186,7 @@ func (b *Box) openAPI(f files, kit fs.FS) {
 		Devices:      f.devices,
 		Vault:        f.vault,
 		Workspaces:   f.spaces,
+		Apps:         b.apps,
 		Kit:          kit,
 		Broken:       b.events.Err,
 		Log:          b.log,
@@ -214,6 +229,7 @@ func (b *Box) Serve(ctx context.Context, ready func()) error {
 		stop()
 	})
 	ready()
+	b.apps.Start()
 	wg.Wait()
 	return err
 }
@@ -235,7 +251,7 @@ func (b *Box) close() {
 	for _, c := range []struct {
 		what string
 		end  func() error
-	}{{"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
+	}{{"apps", closer(b.apps)}, {"watches", closer(b.watches)}, {"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
 		if c.end == nil {
 			continue
 		}
