@@ -9,13 +9,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"gurtos/core/task"
 	"gurtos/test/boot/box"
 	"gurtos/test/daemon"
+	"gurtos/test/internet"
 )
+
+func TestMain(m *testing.M) { internet.Main(m) }
+
+var theShop = sync.OnceValues(open)
 
 // patience is how long a task may take on a slow and busy machine.
 const patience = 10 * time.Minute
@@ -33,6 +39,11 @@ func start(t *testing.T) (*box.API, *shop) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	net, at := internet.Connect(t), internet.Addr(34)
+	for host := range s.hosts {
+		net.Name(host, at)
+	}
+	net.Serve(t, at+":80", s)
 	home := daemon.New(t)
 	home.Tasks = filepath.Join(daemon.Root(t), ".cache", "tasks-test")
 	if _, err := os.Stat(home.Tasks); err != nil {
