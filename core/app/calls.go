@@ -404,3 +404,28 @@ func (a *app) context(ctx context.Context, spec json.RawMessage) string {
 	}
 	return a.r.opt.Vault.Redact(strings.ToValidUTF8(deref(text), "\uFFFD"))
 }
+
+// Calls is how many calls into an app are not over.
+func (r *Registry) Calls(name string) int {
+	r.mu.Lock()
+	var hosts []*host
+	if a := r.apps[name]; a != nil {
+		hosts = a.hosts()
+	}
+	r.mu.Unlock()
+	n := 0
+	for _, h := range hosts {
+		h.mu.Lock()
+		n += len(h.calls)
+		h.mu.Unlock()
+	}
+	return n
+}
+
+// Running says whether an app's process runs.
+func (r *Registry) Running(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.apps[name]
+	return a != nil && len(a.hosts()) > 0 && !a.hosts()[0].over()
+}

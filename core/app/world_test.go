@@ -3,9 +3,11 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"gurtos/core/actionlog"
 	"gurtos/core/app"
+	"gurtos/core/broker"
 	"gurtos/core/budget"
 	"gurtos/core/durable"
 	"gurtos/core/settings"
@@ -38,6 +41,10 @@ type world struct {
 	spaces *workspace.Workspaces
 	opt    app.Options
 	apps   *app.Registry
+
+	broker *broker.Broker
+	stop   context.CancelFunc // ends the tasks
+	ended  chan error
 }
 
 // repo is the source tree.
@@ -93,7 +100,7 @@ func (w *world) open() {
 	must(w.t, err)
 	late := &lateTools{}
 	w.tasks, err = task.New(w.t.Context(), task.Options{
-		Home: w.home, Log: w.events, Layers: task.OnDisk(w.host.Mounter()), Tools: late, Settings: values,
+		Home: w.home, Log: w.events, Layers: task.OnDisk(w.host.Mounter()), Tools: late, Settings: values, Runner: task.RunnerFunc(w.start),
 		Workers: map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}},
 	})
 	must(w.t, err)
@@ -101,10 +108,66 @@ func (w *world) open() {
 	w.apps, err = app.Open(w.t.Context(), w.opt)
 	must(w.t, err)
 	late.Registry = w.apps
+	w.broker = broker.New(broker.Options{Tasks: w.tasks, Tools: late, Vault: w.vault})
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop, w.ended = stop, make(chan error, 1)
+	go func() { w.ended <- w.tasks.Run(ctx, w.broker) }()
 	w.apps.Start()
 }
 
+func (w *world) start(ctx context.Context, spec sandbox.Spec) (task.Sandbox, error) {
+	s, err := w.host.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// task starts a fake worker's task that may use the tools.
+func (w *world) task(prompt string, tools ...string) string {
+	w.t.Helper()
+	spec, err := json.Marshal(map[string]any{"title": "T", "prompt": prompt, "worker": "fake", "tools": append([]string{}, tools...)})
+	must(w.t, err)
+	made, err := w.tasks.Create(w.t.Context(), spec, task.Caller{})
+	must(w.t, err)
+	return made.ID
+}
+
+// over waits for a task's end, or until it waits.
+func (w *world) over(id string, states ...task.State) task.Task {
+	w.t.Helper()
+	var now task.Task
+	if states == nil {
+		states = []task.State{task.Done, task.Failed, task.Undone}
+	}
+	w.until(fmt.Sprintf("%s is %v", id, states), func() bool {
+		var err error
+		now, err = w.tasks.Get(w.t.Context(), id)
+		must(w.t, err)
+		return slices.Contains(states, now.State)
+	})
+	return now
+}
+
+// results are the results of a task's calls, as JSON or their error.
+func (w *world) results(id string) (all []string) {
+	w.t.Helper()
+	must(w.t, w.events.Read(w.t.Context(), 0, func(_ []byte, event func() (actionlog.Event, error)) error {
+		ev, err := event()
+		if err == nil && ev.Type == actionlog.TypeToolResult && ev.Task == id {
+			all = append(all, string(ev.Output)+ev.Error)
+		}
+		return err
+	}))
+	return all
+}
+
 func (w *world) close() {
+	w.stop()
+	if err := <-w.ended; err != nil {
+		w.t.Errorf("the tasks: %v", err)
+	}
+	w.broker.Close()
 	if err := w.apps.Close(); err != nil {
 		w.t.Errorf("closing the apps: %v", err)
 	}

@@ -72,8 +72,8 @@ func ReadSource(app, dir, stamp string) (*Source, error) {
 		switch {
 		case d.IsDir() && d.Name() == "node_modules", d.IsDir() && strings.HasPrefix(d.Name(), ".") && rel != ".":
 			return fs.SkipDir
-		case d.IsDir() || strings.HasPrefix(d.Name(), "."):
-			return nil
+		case d.IsDir() || strings.HasPrefix(d.Name(), ".") || rel == "demo.ts" || strings.HasSuffix(rel, ".test.ts"):
+			return nil // the demo and tests are for people who work on the app
 		case d.Type()&fs.ModeSymlink != 0:
 			return fmt.Errorf("%s is a link: an app's folder holds its files themselves", rel)
 		case !d.Type().IsRegular():

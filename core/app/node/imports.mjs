@@ -4,6 +4,9 @@ import fs from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
+/** What stands in the place of a file whose types could not be taken out, before the reason. */
+const notRead = "// can't be read: ";
+
 export function guardImports(name, root = 'file:///opt/app/') {
   const own = `${root}tracks/${name}/`;
   const sdk = [`${root}core/contract.ts`, `${root}core/triggers.ts`];
@@ -33,7 +36,9 @@ export function guardImports(name, root = 'file:///opt/app/') {
     load(url, context, next) {
       // Its types were taken out of it when the app was turned on.
       if (url.startsWith(root) && !url.includes('/node_modules/') && /\.[cm]?ts$/.test(new URL(url).pathname)) {
-        return { format: 'module', source: fs.readFileSync(fileURLToPath(url)), shortCircuit: true };
+        const source = fs.readFileSync(fileURLToPath(url), 'utf8');
+        if (source.startsWith(notRead)) throw new Error(source.slice(notRead.length).trim());
+        return { format: 'module', source, shortCircuit: true };
       }
       return next(url, context);
     },
