@@ -1,11 +1,15 @@
 package netpolicy
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
+	"github.com/google/nftables/xt"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,6 +45,9 @@ var fence = []fenceRule{
 	{"nat", "loopback v6 is the sandbox's own", concat(to6loopback(), accept())},
 	{"nat", "all other TCP to the relay", concat(l4(unix.IPPROTO_TCP), redirect(relayPort))},
 	{"out", "answers", concat(established(), accept())},
+	{"out", "errors of connections that were turned back", concat(l4(unix.IPPROTO_ICMP), icmpType(3), accept())},
+	{"out", "errors of connections that were turned back, v6", concat(l4(unix.IPPROTO_ICMPV6), icmpType(1), accept())},
+	{"out", "connections that were turned back", concat(l4(unix.IPPROTO_TCP), flags(tcpRST, tcpRST), accept())},
 	{"out", "loopback v4", concat(to4([4]byte{127}, 8), accept())},
 	{"out", "loopback v6", concat(to6loopback(), accept())},
 	{"out", "tell the daemon", []expr.Any{
@@ -49,8 +56,42 @@ var fence = []fenceRule{
 	}},
 }
 
-// raise puts the fence up in the namespace of the calling thread.
-func raise() error {
+// gate has the first packet of each connection wait for the daemon, before the kernel
+// knows of a connection at all, and turns it back with the mark that the daemon gives it.
+var gate = []fenceRule{
+	{"hold", "loopback v4 is the sandbox's own", concat(to4([4]byte{127}, 8), accept())},
+	{"hold", "loopback v6 is the sandbox's own", concat(to6loopback(), accept())},
+	{"hold", "names over TCP", concat(l4(unix.IPPROTO_TCP), dport(53), accept())},
+	{"hold", "first packets", concat(l4(unix.IPPROTO_TCP), flags(tcpSYN|tcpACK|tcpRST, tcpSYN))}, // and into the queue
+	{"turn", "refused", concat(marked(markReset), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})},
+	{"turn", "no such host", concat(marked(markNoHost), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_HOST_UNREACH}})},
+	{"turn", "no such network", concat(marked(markNoNet), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_NO_ROUTE}})},
+}
+
+// queues are the ways to put a packet into the queue, as kernels differ in what they
+// are built with: the expression, and the older target by the compatibility layer.
+var queues = []expr.Any{
+	&expr.Queue{Num: queueNumber},
+	&expr.Target{Name: "NFQUEUE", Info: &xt.Unknown{queueNumber, 0, 0, 0, 0, 0, 0, 0}}, // struct xt_NFQ_info, aligned
+}
+
+// raise puts the fence up in the namespace of the calling thread, and the gate before
+// it where the kernel has a queue; without one connections are taken before the daemon
+// has dialled, and reset when that fails.
+func raise() (queue *netlink.Conn, err error) {
+	for _, into := range queues {
+		if err = load(into); err == nil {
+			return openQueue()
+		}
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return nil, err
+		}
+	}
+	return nil, load(nil)
+}
+
+// load loads the rules, all or none.
+func load(into expr.Any) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
@@ -61,8 +102,20 @@ func raise() error {
 		"nat": c.AddChain(&nftables.Chain{Name: "nat", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest}),
 		"out": c.AddChain(&nftables.Chain{Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter, Policy: &drop}),
 	}
-	for _, r := range fence {
-		c.AddRule(&nftables.Rule{Table: table, Chain: chains[r.chain], Exprs: r.exprs})
+	rules := fence
+	if into != nil {
+		raw := *nftables.ChainPriorityRaw // connections are tracked behind it
+		after := raw + 1
+		chains["hold"] = c.AddChain(&nftables.Chain{Name: "hold", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: &raw})
+		chains["turn"] = c.AddChain(&nftables.Chain{Name: "turn", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: &after})
+		rules = append(slices.Clone(fence), gate...)
+	}
+	for _, r := range rules {
+		exprs := r.exprs
+		if r.name == "first packets" {
+			exprs = concat(exprs, []expr.Any{into})
+		}
+		c.AddRule(&nftables.Rule{Table: table, Chain: chains[r.chain], Exprs: exprs})
 	}
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("load the namespace's nftables rules: %w", err)
@@ -85,6 +138,32 @@ func l4(proto byte) []expr.Any {
 // dport matches the destination port of UDP or TCP.
 func dport(port uint16) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)}}
+}
+
+// Flags of TCP (RFC 9293, section 3.1).
+const (
+	tcpSYN = 0x02
+	tcpRST = 0x04
+	tcpACK = 0x10
+)
+
+// flags matches TCP packets whose flags under the mask are these.
+func flags(mask, are byte) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 1, Mask: []byte{mask}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{are}},
+	}
+}
+
+// icmpType matches the type of an ICMP message.
+func icmpType(kind byte) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{kind}}}
+}
+
+// marked matches a packet's mark.
+func marked(mark uint32) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(mark)}}
 }
 
 // family matches IPv4 (unix.NFPROTO_IPV4) or IPv6.

@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	vnl "github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // serveTCP answers each connection to a port of the web host with fn.
@@ -248,24 +251,69 @@ func TestUpgradeUnanswered(t *testing.T) {
 	}
 }
 
-// TestDown holds that a host that is down gives the error that it would have given.
+// TestDown holds that a host that is down gives a program the error that it would have
+// got without the box between, in both families, and that nobody is told of a refusal.
 func TestDown(t *testing.T) {
 	i := outside(t)
-	i.name("example.com", webAddr)
-	s, blocked := space(t, "example.com")
-	c, err := program{t, s}.connect("example.com", 4444, false)
-	if err == nil {
-		_, err = c.Read(make([]byte, 1))
+	up, err := vnl.LinkByName("up0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("%v, want a reset", err)
+	for net4, kind := range map[string]int{"203.0.113.0/25": unix.RTN_UNREACHABLE, "203.0.113.128/25": unix.RTN_THROW, "2001:db8:77::/48": unix.RTN_UNREACHABLE, "2001:db8:78::/48": unix.RTN_THROW} {
+		_, dst, err := net.ParseCIDR(net4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &vnl.Route{LinkIndex: up.Attrs().Index, Dst: dst, Type: kind}
+		if dst.IP.To4() != nil {
+			r.LinkIndex = 0
+		}
+		if err := vnl.RouteReplace(r); err != nil {
+			t.Fatalf("route %s: %v", net4, err)
+		}
+		t.Cleanup(func() { vnl.RouteDel(r) }) //nolint:errcheck // it ends with the namespace
 	}
-	line, err := program{t, s}.proxied("CONNECT example.com:4444 HTTP/1.1\r\n\r\n")
+	s, blocked := space(t, "*.example.com")
+	for n, c := range []struct {
+		what, addr string
+		want       syscall.Errno
+	}{
+		{"nothing listens", webAddr, syscall.ECONNREFUSED},
+		{"nothing listens", webAddr6, syscall.ECONNREFUSED},
+		{"there is no such host", "198.51.100.77", syscall.EHOSTUNREACH},
+		{"there is no such host", "2001:db8::77", syscall.EHOSTUNREACH},
+		{"a router knows no such host", "203.0.113.1", syscall.EHOSTUNREACH},
+		{"a router knows no such host", "2001:db8:77::1", syscall.EHOSTUNREACH},
+		{"there is no way", "203.0.113.129", syscall.ENETUNREACH},
+		{"there is no way", "2001:db8:78::1", syscall.ENETUNREACH},
+	} {
+		name := fmt.Sprintf("h%d.example.com", n)
+		i.name(name, c.addr)
+		for _, v6 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, %s, v6 inside %v", c.what, c.addr, v6), func(t *testing.T) {
+				t.Parallel()
+				direct, err := (&net.Dialer{Timeout: 20 * time.Second}).Dial("tcp", net.JoinHostPort(c.addr, "4444"))
+				if err == nil {
+					direct.Close()
+				}
+				if !errors.Is(err, c.want) {
+					t.Fatalf("without the box between: %v, want %v", err, c.want)
+				}
+				if _, err := (program{t, s}).connect(name, 4444, v6); !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+			})
+		}
+	}
+	t.Cleanup(func() {
+		if b := blocked(); len(b) > 0 {
+			t.Errorf("blocked %q although it is allowed", b)
+		}
+	})
+	i.name("down.example.com", webAddr)
+	line, err := program{t, s}.proxied("CONNECT down.example.com:4444 HTTP/1.1\r\n\r\n")
 	if err != nil || !strings.Contains(line, " 502 ") {
 		t.Errorf("the proxy says %q, %v", line, err)
-	}
-	if b := blocked(); len(b) > 0 {
-		t.Errorf("blocked %q although it is allowed", b)
 	}
 }
 
@@ -300,8 +348,8 @@ func TestLimit(t *testing.T) {
 	if err == nil {
 		_, err = c.Read(make([]byte, 1))
 	}
-	if !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("one more: %v, want a reset", err)
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("one more: %v, want it refused", err)
 	}
 	open[0].Close()
 	if !eventually(func() bool {

@@ -151,6 +151,8 @@ type Space struct {
 	stats   map[string]*stat      // by host:port
 	uploads map[string]*allowance // by what a rule names
 
+	knocks map[pair]*knock // connections that begin
+
 	swapping chan struct{} // holds a place for each request that is judged or passed on with a key
 }
 
@@ -191,7 +193,7 @@ func (ns *Namespace) Attach(p Policy) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, swapping: make(chan struct{}, maxSwapping)}
+	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, knocks: map[pair]*knock{}, swapping: make(chan struct{}, maxSwapping)}
 	s.set.Store(&set)
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serve()
@@ -222,6 +224,9 @@ func (s *Space) serve() {
 	}
 	for _, ln := range s.bare.proxy {
 		s.accept(ln, s.proxied)
+	}
+	if s.bare.queue != nil {
+		s.wait.Go(func() { readQueue(s.bare.queue, s.comes) })
 	}
 	s.wait.Go(func() {
 		readLog(s.bare.nflog, func(dst netip.AddrPort) { s.tell.refused(s.spell(dst)) })
@@ -261,14 +266,24 @@ func (s *Space) accept(ln net.Listener, serve func(*conn)) {
 	})
 }
 
-// admit counts a connection in, unless the space is full or ended.
+// admit counts a connection in, unless the space is full or ended. One that was
+// redirected comes with what was made for it outside.
 func (s *Space) admit(c *net.TCPConn) (*conn, bool) {
+	k := &conn{down: c}
+	remote := c.RemoteAddr().(*net.TCPAddr).AddrPort()
+	from := netip.AddrPortFrom(remote.Addr().Unmap().WithZone(""), remote.Port())
+	if dst, err := originalDst(c); err == nil {
+		k.dst = dst
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil || len(s.conns) >= MaxConns {
+	k.made = s.claim(pair{from, k.dst})
+	if s.ctx.Err() != nil || len(s.conns)+len(s.knocks) >= MaxConns {
+		if k.made != nil {
+			k.made.up.Close()
+		}
 		return nil, false
 	}
-	k := &conn{down: c}
 	s.conns[k] = struct{}{}
 	return k, true
 }
@@ -349,6 +364,7 @@ func (s *Space) Close() error {
 	}
 	s.mu.Unlock()
 	s.wait.Wait()
+	s.dropKnocks()
 	s.tell.close()
 	return err
 }

@@ -64,6 +64,8 @@ type allowance struct {
 // conn is one connection of a program and, once dialled, the one outside.
 type conn struct {
 	down *net.TCPConn
+	dst  netip.AddrPort // where it was meant to go, when it was redirected
+	made *knock         // what was made for it outside, or nil
 
 	mu      sync.Mutex
 	up      *net.TCPConn
@@ -127,19 +129,24 @@ func reset(c *net.TCPConn) {
 
 // relayed serves a connection that nftables redirected.
 func (s *Space) relayed(k *conn) {
-	dst, err := originalDst(k.down)
-	if err != nil {
-		s.n.log.Debug("a connection without a destination", "err", err)
+	if !k.dst.IsValid() {
+		s.n.log.Debug("a connection without a destination")
 		reset(k.down)
 		return
 	}
-	t := target{addr: rules.Embedded(dst.Addr().Unmap()), port: dst.Port()}
-	if name, ok := s.names.name(dst.Addr().Unmap()); ok {
-		t.name = name
-	}
+	t := s.targetOf(k.dst)
 	in := &peeker{c: k.down}
 	if sw := s.swapFor(t); sw != nil {
 		s.swapped(k, t, sw, in)
+		return
+	}
+	k.aim(t)
+	if k.made != nil {
+		if s.bring(k, k.made.up) != nil {
+			reset(k.down)
+			return
+		}
+		s.pass(k, t, k.made.rule, k.made.up, in)
 		return
 	}
 	up, rule, err := s.open(k, t)
@@ -152,12 +159,21 @@ func (s *Space) relayed(k *conn) {
 
 // open dials a target for k, or tells why not.
 func (s *Space) open(k *conn, t target) (*net.TCPConn, rules.Rule, error) {
+	k.aim(t)
+	up, rule, err := s.reach(t)
+	if err == nil {
+		err = s.bring(k, up)
+	}
+	return up, rule, err
+}
+
+// reach dials a target, or tells why not.
+func (s *Space) reach(t target) (*net.TCPConn, rules.Rule, error) {
 	rule, err := t.verdict(s.set.Load())
 	if err != nil {
 		s.tell.refused(t.String())
 		return nil, rule, err
 	}
-	k.aim(t)
 	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
 	defer cancel()
 	up, err := s.n.dial.dial(ctx, t.host(), t.port, rule.Exact())
@@ -165,17 +181,18 @@ func (s *Space) open(k *conn, t target) (*net.TCPConn, rules.Rule, error) {
 		s.tell.refused(t.String())
 		return nil, rule, no
 	}
-	if err != nil {
-		return nil, rule, err
-	}
+	return up, rule, err
+}
+
+// bring gives k its connection outside, unless the rule went before k had its aim.
+func (s *Space) bring(k *conn, up *net.TCPConn) error {
 	k.leads(up)
-	// The rule may have gone before k had its aim.
 	if !k.allowed(s.set.Load()) {
 		up.Close()
-		return nil, rule, errNoRule
+		return errNoRule
 	}
 	k.join(up)
-	return up, rule, nil
+	return nil
 }
 
 // pass moves bytes both ways until both sides have ended. in is where the

@@ -23,6 +23,7 @@ type bare struct {
 	nameTC []net.Listener
 	nameUD []net.PacketConn
 	nflog  *netlink.Conn
+	queue  *netlink.Conn // of first packets; nil where the kernel has none
 }
 
 // newBare makes a namespace on a thread of its own, which ends with it; the
@@ -57,7 +58,7 @@ func (b *bare) make() (err error) {
 	if err := allLocal(); err != nil {
 		return err
 	}
-	if err := raise(); err != nil {
+	if b.queue, err = raise(); err != nil {
 		return err
 	}
 	return b.listen()
@@ -128,8 +129,10 @@ func (b *bare) close() error {
 	for _, pc := range b.nameUD {
 		errs = append(errs, ignoreClosed(pc.Close()))
 	}
-	if b.nflog != nil {
-		errs = append(errs, ignoreClosed(b.nflog.Close()))
+	for _, c := range []*netlink.Conn{b.nflog, b.queue} {
+		if c != nil {
+			errs = append(errs, ignoreClosed(c.Close()))
+		}
 	}
 	if b.ns != nil {
 		errs = append(errs, ignoreClosed(b.ns.Close()))

@@ -17,6 +17,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,8 +61,9 @@ type swapping struct {
 	api  *messages.API
 	ca   *authority.Authority
 	used chan meter.Usage
-	key  func() (string, error)
-	more func(*Swap) // what a test wants otherwise
+	keys sync.Mutex
+	key  func() (string, error) // guarded by keys
+	more func(*Swap)            // what a test wants otherwise
 }
 
 func newSwapping(t *testing.T, more ...func(*Swap)) *swapping {
@@ -91,6 +93,12 @@ func newSwapping(t *testing.T, more ...func(*Swap)) *swapping {
 	return x
 }
 
+func (x *swapping) setKey(key string) {
+	x.keys.Lock()
+	defer x.keys.Unlock()
+	x.key = func() (string, error) { return key, nil }
+}
+
 // attach makes the namespace; again is what a restart does.
 func (x *swapping) attach(t *testing.T) {
 	n, err := Open(quietLog(t), 1)
@@ -105,7 +113,9 @@ func (x *swapping) attach(t *testing.T) {
 	sw := Swap{
 		Hosts: []string{"model.example.com"}, Header: "X-Api-Key", Placeholder: placeholder, Authority: x.ca,
 		Key: func() (string, func(io.Writer) io.WriteCloser, error) {
+			x.keys.Lock()
 			key, err := x.key()
+			x.keys.Unlock()
 			return key, func(w io.Writer) io.WriteCloser { return &masked{w: w, key: key} }, err
 		},
 		Metered: func(u meter.Usage) { x.used <- u }, Roots: x.pool,

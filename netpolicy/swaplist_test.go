@@ -2,6 +2,7 @@ package netpolicy
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,8 @@ func TestSwapAllow(t *testing.T) {
 	if k := x.api.Keys(); len(k) > 0 {
 		t.Errorf("the model was asked before: %q", k)
 	}
-	x.key, x.api.Key = func() (string, error) { return "a-later-key", nil }, "a-later-key"
+	x.setKey("a-later-key")
+	x.api.Key = "a-later-key"
 	q.answer <- nil
 	if a := <-got; a.status != 200 || strings.Contains(a.body, "a-later-key") {
 		t.Errorf("allowed: %+v", a)
@@ -212,5 +214,103 @@ func TestSwapMetersFirst(t *testing.T) {
 	}
 	if s := <-seen; s != "" {
 		t.Error(s)
+	}
+}
+
+// TestSwapKeyChanges holds that an answer is cleaned of the key that went out with its
+// request, though the vault has another one by the time that it comes.
+func TestSwapKeyChanges(t *testing.T) {
+	x := newSwapping(t)
+	came, stay := make(chan struct{}), make(chan struct{})
+	x.api.Before = func() { close(came); <-stay }
+	got := make(chan string)
+	go func() {
+		res, err := x.client(x.ca.PEM(), true).Do(post(t, "https://model.example.com/v1/messages", ask(true, false, "", "the key is ", trueKey), "X-Api-Key", placeholder))
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		got <- fmt.Sprint(string(body), err)
+	}()
+	<-came
+	x.setKey("another-key-that-came-meanwhile")
+	close(stay)
+	if s := <-got; strings.Contains(s, "api03") || !strings.Contains(s, "the key is ") {
+		t.Errorf("read %q", s)
+	}
+}
+
+// TestSwapPacked holds that an answer which is packed, though nobody asked for that, is
+// unpacked and cleaned or refused, and never passed on as it is.
+func TestSwapPacked(t *testing.T) {
+	x := newSwapping(t)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	fmt.Fprint(z, "the key is "+trueKey) //nolint:errcheck // a buffer
+	z.Close()
+	for enc, want := range map[string]string{"gzip": "the key is [KEY]", "br": "packed", "x-gzip": "packed", "gzip, gzip": "packed", "deflate": "packed"} {
+		x.api.Instead = func(w http.ResponseWriter, r *http.Request) {
+			if a := r.Header.Get("Accept-Encoding"); a != "identity" {
+				t.Errorf("asked for %q", a)
+			}
+			w.Header().Set("Content-Encoding", enc)
+			w.Write(packed.Bytes()) //nolint:errcheck // the client tells
+		}
+		r := post(t, "https://model.example.com/v1/messages", ask(false, false, ""), "X-Api-Key", placeholder, "Accept-Encoding", enc)
+		res, err := x.client(x.ca.PEM(), true).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) || res.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: %q, %v, %v", enc, body, res.Header, err)
+		}
+	}
+}
+
+// TestMore holds that hosts which the program itself needs are let through beside fifty
+// others and stay when those change, and that none of them leads into a private network.
+func TestMore(t *testing.T) {
+	i := outside(t)
+	i.name("model.example.com", webAddr)
+	i.name("lan.example.com", lanAddr)
+	var hosts []string
+	for n := range 50 {
+		hosts = append(hosts, fmt.Sprintf("h%d.example.org", n))
+	}
+	n, err := Open(quietLog(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := n.Namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ns.Attach(Policy{Hosts: hosts, More: []string{"model.example.com:80", "lan.example.com:80"}, Blocked: func(string, int) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(); n.Close() })
+	p := program{t, s}
+	for _, change := range []bool{false, true} {
+		if change {
+			if err := s.SetHosts(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := p.connect("model.example.com", 80, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if _, err := p.connect("model.example.com", 443, false); err == nil {
+			t.Error("another port is reached")
+		}
+		if _, err := p.connect("lan.example.com", 80, false); err == nil {
+			t.Error("a private network is reached")
+		}
 	}
 }

@@ -54,9 +54,10 @@ var network = []Guard{
 	{"network: any public host is no private address", "netpolicy/rules/set.go", `if s.public && a.Port() != 0 && Classify(a.Addr()) == Public {`, `if s.public && a.Port() != 0 {`, "./netpolicy/rules", "TestOpen"},
 	{"network: any public host is not the machine itself", "netpolicy/rules/set.go", `!isLocal(name) && !metadataNames[name]`, `true`, "./netpolicy/rules", "TestOpen"},
 	{"network: any public host is an app's leave alone", "netpolicy/policy.go", `	if anyPublic {
-		return`, `	if true {
-		return`, "./netpolicy", "TestNothingGetsOut/0_hosts/(literal|another_resolver)"},
-	{"network: 256 connections", "netpolicy/policy.go", `len(s.conns) >= MaxConns`, `len(s.conns) > MaxConns`, "./netpolicy", "TestLimit"},
+		set, err`, `	if true {
+		set, err`, "./netpolicy", "TestNothingGetsOut/0_hosts/(literal|another_resolver)"},
+	{"network: 256 connections", "netpolicy/knock.go", `len(s.conns)+len(s.knocks) >= MaxConns`, `len(s.conns)+len(s.knocks) > MaxConns`, "./netpolicy", "TestLimit$"},
+	{"network: 256 connections to the proxy", "netpolicy/policy.go", `len(s.conns)+len(s.knocks) >= MaxConns`, `len(s.conns)+len(s.knocks) > MaxConns`, "./netpolicy", "TestLimitOfTheProxy"},
 	{"network: the upload question", "netpolicy/flow.go", `if !f.al.yes {`, `if false {`, "./netpolicy", "TestUpload"},
 	{"network: what is sent counts against the upload limit", "netpolicy/flow.go", `may := min(n, limit-gone)`, `may := min(n, 2*limit-gone)`, "./netpolicy", "TestUpload"},
 	{"network: a reset stays a reset", "netpolicy/flow.go", `	if err == nil {
@@ -71,9 +72,44 @@ var network = []Guard{
 	{"key swap: no placeholder in an address", "netpolicy/swap.go", `if strings.Contains(where, p) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: no placeholder in a body", "netpolicy/swap.go", `if bytes.Contains(start, []byte(p)) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: one header only", "netpolicy/swap.go", `if !strings.EqualFold(name, x.sw.Header) || strings.Count(v, p) != 1 {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
-	{"key swap: the Host is the name", "netpolicy/swap.go", `if !x.t.is(r.Host) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
-	{"key swap: fields come back clean", "netpolicy/swap.go", `	x.cleanFields(r.Header)
+	{"key swap: the Host is the name", "netpolicy/swap.go", `case !x.t.is(r.Host):`, `case false:`, "./netpolicy", "TestSwapRefuses"},
+	{"key swap: fields come back clean", "netpolicy/swap.go", `	cleanFields(r.Header, with)
 `, "", "./netpolicy", "TestSwap$"},
-	{"key swap: trailers come back clean", "netpolicy/swap.go", `func() { x.cleanFields(r.Trailer) }`, `func() {}`, "./netpolicy", "TestSwap$"},
+	{"key swap: trailers come back clean", "netpolicy/swap.go", `func() { cleanFields(r.Trailer, with) }`, `func() {}`, "./netpolicy", "TestSwap$"},
+	{"key swap: a body comes back clean", "netpolicy/swap.go", `	c.w = with(&c.out)`, `	c.w = readWriter{&c.out}
+	_ = with`, "./netpolicy", "TestSwap$"},
+	{"key swap: what is packed is not passed on", "netpolicy/swap.go", `return fmt.Errorf("the answer is packed as %q, which can't be cleaned", enc)`, `break`, "./netpolicy", "TestSwapPacked"},
+	{"key swap: only the declared requests", "netpolicy/swap.go", `case sw.Requests != nil && !matches(sw.Requests, r):`, `case false:`, "./netpolicy", "TestSwapLists"},
+	{"key swap: a path has one reading", "netpolicy/swap.go", `if strings.ContainsAny(path, "%\\;") || strings.Contains(path, "//") || strings.Contains(path, "/.") {`, `if false {`, "./netpolicy", "TestSwapLists"},
+	{"key swap: a model waits for its leave", "netpolicy/swap.go", `if sw.Allow != nil && sw.asksModel(r) {`, `if false {`, "./netpolicy", "TestSwapAllow"},
+	{"key swap: an answer is cleaned of the key that went out", "netpolicy/swap.go", `carried{clean, len(places) > 0}`, `carried{func(w io.Writer) io.WriteCloser { _, c, _ := sw.Key(); return c(w) }, len(places) > 0}`, "./netpolicy", "TestSwapKeyChanges"},
+	{"key swap: metered before its end is read", "netpolicy/swap.go", `			if c.meter.Ended() {`, `			if c.meter.Ended() && false {`, "./netpolicy", "TestSwapMetersFirst"},
+	{"model key: the next call waits for the budget", "core/task/modelkey.go", `	if err == nil && !yes {`, `	if err == nil && !yes && false {`, "./test/model", "TestBudget"},
+	{"model key: no model call while agents are paused", "core/task/modelkey.go", `	return m.q.Going(ctx)`, `	return nil`, "./test/model", "TestPaused"},
+	{"model key: a worker's report adds only what the box did not see", "core/task/modelkey.go", `	return u.Told.Add(told).Sub(u.Metered).Sub(u.Booked)`, `	return u.Told.Add(told).Sub(u.Booked)`, "./test/model", "TestKeyAndCost"},
+	{"model key: what a stopped task's model used is booked", "core/task/modelkey.go", `	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
+		_, err := f.entry(id)
+		return []actionlog.Event{ev}, err
+	})`, `	_, err = t.line(ctx, id, ev)
+	return err`, "./test/model", "TestStopped"},
+	{"model key: only tasks of the worker trust the box's authority", "core/task/run.go", `	if w.Key != nil {
+		spec.Env`, `	spec.Trust = q.opt.Authority.PEM()
+	if w.Key != nil {
+		spec.Env`, "./test/model", "TestKeyAndCost"},
+	{"network: no host of a worker's opens a private network", "netpolicy/rules/rule.go", `r.port != 0 && !r.wildcard && !r.added`, `r.port != 0 && !r.wildcard`, "./netpolicy", "TestMore"},
+	{"network: what is refused gets no connection", "netpolicy/knock.go", `	if _, err := t.verdict(s.set.Load()); err != nil {
+		s.tell.refused(t.String())
+		s.answer(id, nfAccept, markReset)
+		return
+	}
+`, "", "./netpolicy", "TestRefusedAtConnect"},
+	{"network: the error of a host that is down", "netpolicy/knock.go", `		s.answer(k.id, nfAccept, markOf(err))`, `		s.answer(k.id, nfAccept, markReset)`, "./netpolicy", "TestDown"},
+	{"network: a connection waits for the one outside", "netpolicy/fence.go", `concat(l4(unix.IPPROTO_TCP), flags(tcpSYN|tcpACK|tcpRST, tcpSYN))}, // and`, `concat(l4(unix.IPPROTO_TCP), flags(tcpSYN|tcpACK|tcpRST, tcpRST))}, // and`, "./netpolicy", "TestDown"},
+	{"network: the error of a connection that was turned back comes through", "netpolicy/fence.go", `	{"out", "connections that were turned back", concat(l4(unix.IPPROTO_TCP), flags(tcpRST, tcpRST), accept())},
+`, "", "./netpolicy", "TestRefusedAtConnect"},
+	{"network: the errors of ICMP come through", "netpolicy/fence.go", `	{"out", "errors of connections that were turned back", concat(l4(unix.IPPROTO_ICMP), icmpType(3), accept())},
+`, "", "./netpolicy", "TestDown"},
+	{"network: the errors of ICMPv6 come through", "netpolicy/fence.go", `	{"out", "errors of connections that were turned back, v6", concat(l4(unix.IPPROTO_ICMPV6), icmpType(1), accept())},
+`, "", "./netpolicy", "TestDown"},
 	{"key swap: nothing comes ahead of an answer", "netpolicy/swap.go", `		t.Got1xxResponse = nil // httputil`, `		_ = t // httputil`, "./netpolicy", "TestSwap$"},
 }
