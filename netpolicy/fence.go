@@ -79,15 +79,29 @@ var queues = []expr.Any{
 // it where the kernel has a queue; without one connections are taken before the daemon
 // has dialled, and reset when that fails.
 func raise() (queue *netlink.Conn, err error) {
+	lacks := func(err error) bool {
+		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
+	}
+	queue, err = openQueue()
+	if err != nil && !lacks(err) {
+		return nil, err
+	}
+	if queue == nil {
+		return nil, load(nil)
+	}
 	for _, into := range queues {
 		if err = load(into); err == nil {
-			return openQueue()
+			return queue, nil
 		}
-		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) {
-			return nil, err
+		if !lacks(err) {
+			break
 		}
 	}
-	return nil, load(nil)
+	queue.Close()
+	if lacks(err) {
+		return nil, load(nil)
+	}
+	return nil, err
 }
 
 // load loads the rules, all or none.
