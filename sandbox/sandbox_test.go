@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -428,29 +429,35 @@ func TestLandlock(t *testing.T) {
 	}
 }
 
-// A root in which a mount's place is a symlink is refused (CVE-2026-41579).
+// A root in which a mount's place is a symlink, missing or something else is refused with its name (CVE-2026-41579, CVE-2023-27561).
 func TestRootRefused(t *testing.T) {
-	for name, spoil := range map[string]string{
-		"dev is a link":    "rmdir dev; ln -s /tmp dev",
-		"proc is a link":   "rmdir proc; ln -s /tmp proc",
-		"passwd is a link": "rm etc/passwd; ln -s /etc/shadow etc/passwd",
-		"etc is a link":    "rm -r etc; ln -s /etc etc",
-		"no work":          "rmdir work",
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := sandboxtest.Config(t)
-			c.TasksRoot = t.TempDir()
-			sh := exec.Command("sh", "-c", "mkdir -p work home/box run/box tmp proc dev usr/lib/gurtos etc; touch etc/passwd etc/group; "+spoil)
-			sh.Dir = c.TasksRoot
+	folders := []string{"work", "home/box", "run/box", "tmp", "proc", "dev", "usr/lib/gurtos", "etc", "opt"}
+	files := []string{"etc/passwd", "etc/group"}
+	type spoiled struct{ path, spoil string }
+	var all []spoiled
+	for _, p := range slices.Concat(folders, files) {
+		all = append(all, spoiled{p, "rm -r " + p + "; ln -s /tmp " + p}, spoiled{p, "rm -r " + p}, spoiled{p, "rm -r " + p + "; mkfifo " + p})
+	}
+	for _, p := range []string{"home", "run", "usr", "usr/lib"} { // on the way to one
+		all = append(all, spoiled{p + "/", "mv " + p + " " + p + "-real; ln -s $PWD/" + p + "-real " + p})
+	}
+	for _, c := range all {
+		t.Run(c.spoil, func(t *testing.T) {
+			conf := sandboxtest.Config(t)
+			conf.TasksRoot = t.TempDir()
+			sh := exec.Command("sh", "-c", "mkdir -p "+strings.Join(folders, " ")+"; touch "+strings.Join(files, " ")+"; "+c.spoil)
+			sh.Dir = conf.TasksRoot
 			if out, err := sh.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			h, err := sandbox.Open(c)
+			h, err := sandbox.Open(conf)
 			if err == nil {
 				h.Close()
 				t.Fatal("opened")
 			}
-			t.Log(err)
+			if !strings.Contains(err.Error(), ": /"+c.path) {
+				t.Errorf("%v does not name /%s", err, c.path)
+			}
 		})
 	}
 }

@@ -31,6 +31,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timex.h>
@@ -481,6 +482,40 @@ static long nosuid_missing(void)
 			return 0;
 	return -1;
 }
+/* What can be written to in /proc, for whom it may be, is on mounts that can't. */
+static long proc_writable(void)
+{
+	static const char *all[] = {"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/tty"};
+	struct statvfs st;
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+		if (statvfs(all[i], &st) == 0 && !(st.f_flag & ST_RDONLY))
+			return 0;
+	errno = EROFS;
+	return -1;
+}
+/* Only single devices, and terminals, lie on mounts where devices work. */
+static long nodev_missing(void)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "r");
+	char line[8192], root[4096], at[4096], opts[256];
+	errno = EPERM;
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "%*s %*s %*s %4095s %4095s %255s", root, at, opts) == 3 && !strstr(opts, "nodev") && strcmp(root, "/null") != 0 &&
+		    strcmp(at, "/dev") != 0 && strcmp(at, "/dev/pts") != 0)
+			return 0;
+	return -1;
+}
+/* No program runs from where nobody expects any. */
+static long noexec_missing(void)
+{
+	static const char *all[] = {"/proc", "/proc/sys", "/dev", "/dev/pts", "/dev/shm", "/run/box"};
+	struct statvfs st;
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+		if (statvfs(all[i], &st) == 0 && !(st.f_flag & ST_NOEXEC))
+			return 0;
+	errno = EACCES;
+	return -1;
+}
 static long zombies(void)
 {
 	for (int i = 0; i < 20; i++)
@@ -527,7 +562,7 @@ static struct { const char *name; long (*f)(void); } all[] = {
 	A(device_null), A(device_disk), A(device_whiteout), A(device_whiteout_tmp), A(overlay_xattr), A(redirect_xattr), A(file_capability), A(project_clear), A(flags_set), A(flags_set_new), A(give_away),
 	A(write_usr), A(write_etc), A(write_root), A(write_dev), A(write_passwd), A(write_group), A(read_shadow), A(device_console), A(device_kmsg), A(device_kvm), A(device_fuse), A(device_loop), A(device_tun),
 	A(core_pattern), A(modprobe_path), A(proc_hostname), A(overcommit), A(binfmt), A(sysrq), A(irq), A(kcore), A(keys), A(timer_list), A(kallsyms), A(interrupts), A(iomem), A(slabinfo), A(vmallocinfo), A(kpagecount), A(machine_files), A(settings), A(sys_kernel),
-	A(become_root), A(become_group), A(groups), A(capability), A(privileges_off), A(no_filter), A(core_limit), A(nice_up), A(oom_score), A(deadline), A(io_real_time), A(real_time), A(lock_memory), A(inherited), A(nosuid_missing), A(zombies),
+	A(become_root), A(become_group), A(groups), A(capability), A(privileges_off), A(no_filter), A(core_limit), A(nice_up), A(oom_score), A(deadline), A(io_real_time), A(real_time), A(lock_memory), A(inherited), A(nosuid_missing), A(nodev_missing), A(noexec_missing), A(proc_writable), A(zombies),
 };
 
 int main(int argc, char **argv)
