@@ -40,6 +40,8 @@ func TestSurroundings(t *testing.T) {
 		{"devices", "find /dev -type c ! -path '/dev/pts/*' | sort | tr '\\n' ' '", "/dev/full /dev/null /dev/random /dev/tty /dev/urandom /dev/zero "},
 		{"tmp", "touch /tmp/a /dev/shm/a && df --output=size -B1 /tmp | tail -1 | tr -d ' '", "536870912"},
 		{"standard input", "wc -c", "0"},
+		{"a session of its own", "read -r pid name state parent group session rest < /proc/$$/stat; test $session = $$ && echo own", "own"},
+		{"ended before the box when memory is short", "cat /proc/self/oom_score_adj", "500"},
 		{"standard output by name", "echo a > /dev/stdout", "a"},
 		{"tools", "ls /usr/lib/gurtos | tr '\\n' ' '", "box-init worker "},
 		{"loopback", `python3 -c 'import socket;s=socket.create_server(("127.0.0.1",0));socket.create_connection(s.getsockname());print("up")'`, "up"},
@@ -439,7 +441,7 @@ func TestRootRefused(t *testing.T) {
 		all = append(all, spoiled{p, "rm -r " + p + "; ln -s /tmp " + p}, spoiled{p, "rm -r " + p}, spoiled{p, "rm -r " + p + "; mkfifo " + p})
 	}
 	for _, p := range []string{"home", "run", "usr", "usr/lib"} { // on the way to one
-		all = append(all, spoiled{p + "/", "mv " + p + " " + p + "-real; ln -s $PWD/" + p + "-real " + p})
+		all = append(all, spoiled{p + "/", "mv " + p + " " + p + "-real; ln -s " + filepath.Base(p) + "-real " + p})
 	}
 	for _, c := range all {
 		t.Run(c.spoil, func(t *testing.T) {

@@ -31,8 +31,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/timex.h>
 #include <sys/un.h>
@@ -482,15 +484,32 @@ static long nosuid_missing(void)
 			return 0;
 	return -1;
 }
-/* What can be written to in /proc, for whom it may be, is on mounts that can't. */
-static long proc_writable(void)
+/* What the machine's root may write to lies on mounts that can't be written. */
+static long read_only_missing(void)
 {
-	static const char *all[] = {"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/tty"};
+	static const char *all[] = {"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/tty", "/dev", "/usr", "/run", "/etc/passwd", "/run/box", "/usr/lib/gurtos"};
 	struct statvfs st;
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
 		if (statvfs(all[i], &st) == 0 && !(st.f_flag & ST_RDONLY))
 			return 0;
 	errno = EROFS;
+	return -1;
+}
+/* Each of these that this kernel has is hidden, whoever may read it: a file is /dev/null, a folder is empty. */
+static long mask_missing(void)
+{
+	static const char *all[] = {"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags",
+		"/proc/kpagecgroup", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/config.gz",
+		"/proc/kallsyms", "/proc/modules", "/proc/pressure", "/proc/iomem", "/proc/ioports"};
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		struct stat st;
+		if (stat(all[i], &st) != 0)
+			continue;
+		struct statfs fs;
+		if (S_ISDIR(st.st_mode) ? statfs(all[i], &fs) != 0 || fs.f_type != 0x01021994 /* TMPFS_MAGIC */ || st.st_nlink != 2 : !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3))
+			return 0;
+	}
+	errno = EACCES;
 	return -1;
 }
 /* Only single devices, and terminals, lie on mounts where devices work. */
@@ -518,34 +537,49 @@ static long noexec_missing(void)
 }
 static long zombies(void)
 {
+	int fd[2], n = 0;
+	pid_t all[100];
+	if (pipe(fd) != 0)
+		exit(3);
 	for (int i = 0; i < 20; i++)
 		if (fork() == 0) {
 			for (int j = 0; j < 5; j++)
-				if (fork() == 0)
-					_exit(0);
+				if (fork() == 0) {
+					pid_t self = getpid();
+					_exit(write(fd[1], &self, sizeof self) < 0);
+				}
 			_exit(0);
 		}
 	for (int i = 0; i < 20; i++)
 		wait(NULL);
-	for (int tries = 0; tries < 50; tries++) { /* PID 1 may be busy */
-		int n = 0;
-		for (int pid = 2; pid < 3000; pid++) {
+	close(fd[1]);
+	while (n < 100 && read(fd[0], &all[n], sizeof *all) > 0)
+		n++;
+	errno = EPERM;
+	for (int tries = 0; tries < 500; tries++, usleep(10000)) { /* PID 1 may be busy */
+		int alive = 0, dead = 0;
+		for (int i = 0; i < n; i++) {
 			char p[64], line[200], state;
-			snprintf(p, sizeof p, "/proc/%d/stat", pid);
-			int fd = open(p, O_RDONLY);
-			if (fd < 0)
+			snprintf(p, sizeof p, "/proc/%d/stat", all[i]);
+			int f = open(p, O_RDONLY);
+			if (f < 0)
 				continue;
-			ssize_t got = read(fd, line, sizeof line - 1);
-			close(fd);
+			ssize_t got = read(f, line, sizeof line - 1);
+			close(f);
 			line[got > 0 ? got : 0] = 0;
 			char *q = strrchr(line, ')');
-			if (q && sscanf(q, ") %c", &state) == 1 && state == 'Z')
-				n++;
+			if (!q || sscanf(q, ") %c", &state) != 1)
+				continue;
+			if (state == 'Z')
+				dead++;
+			else
+				alive++;
 		}
 		errno = EPERM;
-		if (n < 20)
+		if (alive == 0 && dead < 20)
 			return -1;
-		usleep(10000);
+		if (alive == 0 && tries > 100)
+			return 0;
 	}
 	return 0;
 }
@@ -562,7 +596,7 @@ static struct { const char *name; long (*f)(void); } all[] = {
 	A(device_null), A(device_disk), A(device_whiteout), A(device_whiteout_tmp), A(overlay_xattr), A(redirect_xattr), A(file_capability), A(project_clear), A(flags_set), A(flags_set_new), A(give_away),
 	A(write_usr), A(write_etc), A(write_root), A(write_dev), A(write_passwd), A(write_group), A(read_shadow), A(device_console), A(device_kmsg), A(device_kvm), A(device_fuse), A(device_loop), A(device_tun),
 	A(core_pattern), A(modprobe_path), A(proc_hostname), A(overcommit), A(binfmt), A(sysrq), A(irq), A(kcore), A(keys), A(timer_list), A(kallsyms), A(interrupts), A(iomem), A(slabinfo), A(vmallocinfo), A(kpagecount), A(machine_files), A(settings), A(sys_kernel),
-	A(become_root), A(become_group), A(groups), A(capability), A(privileges_off), A(no_filter), A(core_limit), A(nice_up), A(oom_score), A(deadline), A(io_real_time), A(real_time), A(lock_memory), A(inherited), A(nosuid_missing), A(nodev_missing), A(noexec_missing), A(proc_writable), A(zombies),
+	A(become_root), A(become_group), A(groups), A(capability), A(privileges_off), A(no_filter), A(core_limit), A(nice_up), A(oom_score), A(deadline), A(io_real_time), A(real_time), A(lock_memory), A(inherited), A(nosuid_missing), A(nodev_missing), A(noexec_missing), A(read_only_missing), A(mask_missing), A(zombies),
 };
 
 int main(int argc, char **argv)
