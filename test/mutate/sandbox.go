@@ -1,6 +1,25 @@
 package mutate
 
-func init() { Guards = append(Guards, sandbox...) }
+import "os"
+
+func init() { Guards = append(Guards, append(sandbox, places()...)...) }
+
+// places are the parts of /proc that a sandbox hides, or keeps from being written, of those that this machine's kernel has.
+func places() (list []Guard) {
+	for _, p := range []string{
+		"acpi", "kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "kpagecgroup", "sched_debug", "scsi", "timer_list", "vmallocinfo", "slabinfo", "config.gz", "kallsyms", "modules", "pressure", "iomem",
+	} {
+		if _, err := os.Lstat("/proc/" + p); err == nil {
+			list = append(list, Guard{"sandbox: /proc/" + p + " is hidden", "sandbox/furnish.go", `"/proc/` + p + `", `, ``, "./test/hostile", "TestAttempts"})
+		}
+	}
+	for _, p := range []string{"bus", "driver", "fs", "irq", "sys", "sysrq-trigger"} {
+		if _, err := os.Lstat("/proc/" + p); err == nil {
+			list = append(list, Guard{"sandbox: /proc/" + p + " is read-only", "sandbox/furnish.go", `"/proc/` + p + `", `, ``, "./test/hostile", "TestAttempts"})
+		}
+	}
+	return list
+}
 
 // sandbox are the guards of tasks' sandboxes: rules of the filter, masks, mount flags, limits and what box-init does.
 var sandbox = []Guard{
@@ -36,4 +55,30 @@ var sandbox = []Guard{
 	{"sandbox: a disk cap that was passed is told", "sandbox/sandbox.go", `s.exit.Disk = overDisk()`, `overDisk()`, "./sandbox", "TestDisk"},
 	{"sandbox: what a killed boxd left is ended", "sandbox/host.go", `if err := h.sweep(); err != nil {`, `if err := os.RemoveAll(h.containers); err != nil {`, "./sandbox", "TestKilled"},
 	{"sandbox: a slot is one sandbox's", "sandbox/host.go", `case slot != AnySlot && h.slots[slot]:`, `case slot != AnySlot && slot < 0:`, "./sandbox", "TestSlotInUse"},
+	{"sandbox: nothing is sent out of band", "sandbox/seccomp/table.go", `"sendto sendmmsg", noUrgent(3)}`, `"sendto sendmmsg", nil}`, "./test/hostile", "TestAttempts"},
+	{"sandbox: no protocol on top of a connection", "sandbox/seccomp/table.go", `{[]Cond{{1, every, false, []uint32{unix.SOL_TCP}}, {2, every, false, []uint32{unix.TCP_ULP}}}, unix.EPERM},`, ``, "./test/hostile", "TestAttempts"},
+	{"sandbox: no ESP in UDP", "sandbox/seccomp/table.go", `{[]Cond{{1, every, false, []uint32{unix.SOL_UDP}}, {2, every, false, []uint32{unix.UDP_ENCAP}}}, unix.EPERM},`, ``, "./test/hostile", "TestAttempts"},
+	{"sandbox: a condition of a rule is looked at", "sandbox/seccomp/table.go", `{[]Cond{{1, every, false, []uint32{unix.SOL_UDP}}, {2,`, `{[]Cond{{2,`, "./sandbox/seccomp", "TestCalls"},
+	{"sandbox: nodev", "sandbox/mount.go", `const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV`, `const quiet = unix.MOUNT_ATTR_NOSUID`, "./test/hostile", "TestAttempts"},
+	{"sandbox: nothing runs from /dev/shm", "sandbox/furnish.go", `shm, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, open...)`, `shm, err := newMount("tmpfs", quiet, open...)`, "./test/hostile", "TestAttempts"},
+	{"sandbox: nothing runs from the broker's folder", "sandbox/furnish.go", `run, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC,`, `run, err := newMount("tmpfs", quiet,`, "./test/hostile", "TestAttempts"},
+	{"sandbox: nothing runs from terminals", "sandbox/furnish.go", `newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC,`, `newMount("devpts", unix.MOUNT_ATTR_NOSUID,`, "./test/hostile", "TestAttempts"},
+	{"sandbox: the broker's folder is read-only", "sandbox/furnish.go", `if err := setAttr(run, unix.MOUNT_ATTR_RDONLY, nil); err != nil {`, `if err := setAttr(run, 0, nil); err != nil {`, "./test/hostile", "TestAttempts"},
+	{"sandbox: who one is can't be written", "sandbox/furnish.go", `if err := setAttr(m, unix.MOUNT_ATTR_RDONLY, nil); err != nil {`, `if err := setAttr(m, 0, nil); err != nil {`, "./test/hostile", "TestAttempts"},
+	{"sandbox: /dev is read-only", "sandbox/room.go", `return setAttr(dev, unix.MOUNT_ATTR_RDONLY, nil)`, `return setAttr(dev, 0, nil)`, "./test/hostile", "TestAttempts"},
+	{"sandbox: the tools are read-only", "sandbox/room.go", `return setAttr(m, unix.MOUNT_ATTR_RDONLY, nil)`, `return setAttr(m, 0, nil)`, "./test/hostile", "TestAttempts"},
+	{"sandbox: /tmp has an end", "sandbox/furnish.go", `rootOwned("1777", strconv.FormatInt(s.Limits.TmpBytes, 10))`, `rootOwned("1777", "90%")`, "./sandbox", "TestSurroundings/tmp"},
+	{"sandbox: terminals have an end", "sandbox/furnish.go", `, [2]string{"max", terminals})`, `)`, "./sandbox", "TestTerminals"},
+	{"sandbox: no place in the root is a link", "sandbox/room.go", `Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}`, `Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH}`, "./sandbox", "TestRootRefused"},
+	{"sandbox: each place in the root is of its kind", "sandbox/room.go", `if st.Mode&unix.S_IFMT != kind {`, `if false {`, "./sandbox", "TestRootRefused"},
+	{"sandbox: the filter is loaded", "sandbox/boxinit/box-init.c", `if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) != 0)`, `if (prog.len == 0)`, "./test/hostile", "TestAttempts"},
+	{"sandbox: the second fence", "sandbox/boxinit/box-init.c", "	fence(writable, head.writable);\n", "", "./sandbox", "TestLandlock"},
+	{"sandbox: boxd's socket stays with PID 1", "sandbox/boxinit/box-init.c", `	fcntl(BOX, F_SETFD, FD_CLOEXEC);
+`, ``, "./test/hostile", "TestAttempts"},
+	{"sandbox: a session of its own", "sandbox/boxinit/box-init.c", `		setsid();
+`, ``, "./sandbox", "TestSurroundings/a_session"},
+	{"sandbox: short of memory, the box is not the first", "sandbox/park.go", `OomScoreAdj: &adj, //`, `//`, "./sandbox", "TestSurroundings/ended_before"},
+	{"sandbox: System V memory of its own", "sandbox/park.go", `{Type: configs.NEWIPC}, `, ``, "./test/hostile", "TestSlotReuse"},
+	{"sandbox: its control group's path is not told", "sandbox/park.go", `{Type: configs.NEWCGROUP}, `, ``, "./sandbox", "TestSurroundings/arguments"},
+	{"sandbox: devices by the controller too", "sandbox/cgroup/limits.go", `{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, //`, `{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {8, 0}, //`, "./sandbox/cgroup", "TestResources"},
 }
