@@ -272,14 +272,14 @@ func (h *host) running(id int64) (*call, error) {
 
 func (h *host) cost(_ context.Context, p struct {
 	Call  int64
-	Cents json.Number
+	Cents json.RawMessage
 	What  string
 }) (any, error) {
 	c, err := h.running(p.Call)
 	if err != nil {
 		return nil, err
 	}
-	cents, err := budget.ParseCents(p.Cents.String())
+	cents, err := budget.ParseCents(string(p.Cents))
 	if err != nil || cents.Sign() < 0 {
 		return nil, errors.New("cents: a cost of 0 or more")
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -192,7 +193,7 @@ func (r *Registry) tool(name string) (tool.Tool, bool) {
 				return c, err
 			}
 			if c, err = budget.ParseCents(n.String()); err != nil {
-				return c, fmt.Errorf("its cost gave %s, and a number of cents is needed", declare.Clip(n.String()))
+				return c, fmt.Errorf("its cost gave %s, and a number of cents is needed", declare.Clip(cmp.Or(n.String(), "nothing")))
 			}
 			return c, nil
 		}
