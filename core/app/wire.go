@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,7 @@ import (
 const (
 	maxMessage   = 12 << 20         // bytes of one message; a tool's output has at most 8 MB
 	maxCalls     = 256              // calls of the app's that are answered at once
+	maxAsked     = 32 << 20         // bytes of what they were asked with, together
 	maxAbandoned = 256              // calls that were given up and that the app never answered
 	writeTime    = 30 * time.Second // for the app to take a message
 )
@@ -52,6 +54,7 @@ type wire struct {
 	end   context.CancelFunc
 	calls sync.WaitGroup
 	slots chan struct{}
+	asks  atomic.Int64 // bytes of the calls that are being answered
 
 	write sync.Mutex // one message at a time
 
@@ -223,17 +226,26 @@ func (w *wire) take(m message) error {
 	return nil
 }
 
-// asked answers a call of the app's, unless it has too many under way.
+// asked answers a call of the app's, unless it has too many under way, or too much in
+// them. It never waits: an answer that a call under way needs may be the next message.
 func (w *wire) asked(m message) error {
+	size := int64(len(m.Params))
+	if w.asks.Add(size) > maxAsked {
+		w.asks.Add(-size)
+		w.reply(*m.ID, nil, fmt.Errorf("more than %d MB in calls at once: wait for some of them first", maxAsked>>20))
+		return nil
+	}
 	select {
 	case w.slots <- struct{}{}:
 	default:
+		w.asks.Add(-size)
 		w.reply(*m.ID, nil, fmt.Errorf("more than %d calls at once: wait for some of them first", maxCalls))
 		return nil
 	}
 	w.calls.Go(func() {
 		defer func() { <-w.slots }()
 		out, err := w.serve(w.ctx, m.Method, m.Params)
+		w.asks.Add(-size)
 		w.reply(*m.ID, out, err)
 	})
 	return nil
