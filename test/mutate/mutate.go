@@ -35,18 +35,28 @@ func Copy(ctx context.Context, root, to string) error {
 		return fmt.Errorf("listing the tree's files: %w", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
-		b, err := os.ReadFile(filepath.Join(root, name))
+		st, err := os.Lstat(filepath.Join(root, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted, and not yet in git
 		}
 		if err != nil {
 			return err
 		}
-		st, err := os.Stat(filepath.Join(root, name))
-		if err != nil {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
+		if st.Mode()&fs.ModeSymlink != 0 {
+			target, err := os.Readlink(filepath.Join(root, name))
+			if err != nil {
+				return err
+			}
+			if err := os.Symlink(target, filepath.Join(to, name)); err != nil {
+				return err
+			}
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
 			return err
 		}
 		if err := os.WriteFile(filepath.Join(to, name), b, st.Mode().Perm()); err != nil {
