@@ -106,6 +106,9 @@ func (r *Registry) dir() string { return filepath.Join(r.opt.Home, "apps") }
 
 // read reads an app and says what it declares. The error is a sentence about the app.
 func (r *Registry) read(ctx context.Context, name string) (*build, error) {
+	if err := declare.CheckName(name); err != nil {
+		return nil, err
+	}
 	src, err := declare.ReadSource(name, filepath.Join(r.opt.Dir, name), r.stamp)
 	if err != nil {
 		return nil, err

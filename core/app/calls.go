@@ -374,7 +374,7 @@ func (r *Registry) taskContext(ctx context.Context, spec json.RawMessage) string
 	left := maxContext
 	for _, text := range texts {
 		runes := []rune(strings.TrimSpace(text))
-		if len(out) > 0 {
+		if len(out) > 0 && len(runes) > 0 {
 			left -= 2 // the line between
 		}
 		if len(runes) == 0 || left <= 0 {

@@ -68,7 +68,7 @@ func newApp(r *Registry, name string) *app {
 // failed keeps why the app can't be used; r.mu is held.
 func (a *app) failed(err error) {
 	text := a.r.opt.Vault.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD"))
-	if !strings.HasPrefix(text, a.name) {
+	if !strings.HasPrefix(text, a.name+":") {
 		text = a.name + ": " + text
 	}
 	a.err = text

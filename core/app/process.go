@@ -25,6 +25,8 @@ const (
 	disk    = 1_000_000_000 // bytes of its store and home together
 	tmp     = 32 << 20
 	stopFor = 2 * time.Second // that a process has to end by itself
+
+	closeTime = 5 * time.Second // after it closed a socket
 )
 
 var limits = sandbox.Limits{MemoryBytes: memory, Pids: pids, DiskBytes: disk, TmpBytes: tmp}
@@ -117,17 +119,27 @@ func flags(app string) []string {
 // run reads what the process sends until it is gone.
 func (p *process) run() {
 	var reading sync.WaitGroup
+	gone := make(chan struct{})
 	for _, read := range []func() error{p.main.read, p.blocking.serveOne} {
 		reading.Go(func() {
-			err := read()
-			if err != nil {
+			if err := read(); err != nil {
 				p.blame(err.Error())
+				p.kill()
+				return
 			}
-			// A process that closed a socket is of no use any more.
-			p.kill()
+			// It ends, most likely. One that closed a socket and goes on is of no use.
+			late := time.NewTimer(closeTime)
+			defer late.Stop()
+			select {
+			case <-gone:
+			case <-late.C:
+				p.blame("it closed its socket to the box")
+				p.kill()
+			}
 		})
 	}
 	p.exit = p.sb.Wait()
+	close(gone)
 	for _, w := range []*wire{p.main, p.blocking} {
 		w.close(errGone)
 	}

@@ -76,7 +76,7 @@ func open(ctx context.Context, o Options) (*Registry, error) {
 		a := newApp(r, name)
 		a.wanted = on[name]
 		if err := declare.CheckName(name); err != nil {
-			a.err = err.Error()
+			a.failed(err)
 		} else if broken != nil {
 			a.err = name + ": " + broken.Error()
 		} else {
