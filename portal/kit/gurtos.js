@@ -6,6 +6,7 @@
   /** @type {{ url(address: string | URL): string, tell(message: object): void } | undefined} */
   const box = /** @type {any} */ (window).gurtos;
   if (box === undefined) return; // not on a page that a box serves
+  const { url, tell } = box;
   const [, , app = ''] = location.pathname.split('/');
 
   /** Whether an address is one of this app's own routes: no other takes a token in its address from here. @param {string} address */
@@ -17,7 +18,7 @@
   /** Puts the token into an address for as long as a click or submit takes to begin. @param {Element} el @param {string} name @param {string} address */
   const lend = (el, name, address) => {
     const was = el.getAttribute(name);
-    el.setAttribute(name, box.url(address));
+    el.setAttribute(name, url(address));
     setTimeout(() => (was === null ? el.removeAttribute(name) : el.setAttribute(name, was)));
   };
 
@@ -40,7 +41,7 @@
       lend(submitter?.hasAttribute('formaction') ? submitter : form, submitter?.hasAttribute('formaction') ? 'formaction' : 'action', action);
       return;
     }
-    const token = new URL(box.url(action)).searchParams.get('access_token'); // a GET replaces what stands behind the ?
+    const token = new URL(url(action)).searchParams.get('access_token'); // a GET replaces what stands behind the ?
     if (token === null) return;
     const field = document.createElement('input');
     field.type = 'hidden';
@@ -59,7 +60,7 @@
   const Plain = window.EventSource;
   window.EventSource = class EventSource extends Plain {
     constructor(/** @type {string | URL} */ address, /** @type {EventSourceInit | undefined} */ init) {
-      super(mine(String(address)) ? box.url(address) : address, init);
+      super(mine(String(address)) ? url(address) : address, init);
     }
   };
 
@@ -69,5 +70,5 @@
     const theme = event.data.theme;
     if (theme === 'light' || theme === 'dark') document.documentElement.dataset['theme'] = theme;
   });
-  box.tell({ gurtos: 'ready' });
+  tell({ gurtos: 'ready' });
 })();

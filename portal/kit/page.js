@@ -3,11 +3,8 @@
 // @ts-check
 (() => {
   'use strict';
-  const key = 'gurtosToken';
   const here = new URL(location.href);
-  const fresh = here.searchParams.get('access_token') ?? '';
-  /** @type {string} */
-  const token = fresh || (typeof history.state?.[key] === 'string' ? history.state[key] : '');
+  const token = here.searchParams.get('access_token') ?? '';
 
   /** Whether an address is the box's. @param {string} address */
   const own = (address) => new URL(address, document.baseURI).origin === here.origin;
@@ -17,10 +14,18 @@
     if (parent !== window) parent.postMessage(message, here.origin);
   };
 
+  /** An address without the token; the rest of it stays as it was written. @param {string | URL} address */
+  const without = (address) => {
+    const to = new URL(address, document.baseURI);
+    const kept = to.search.slice(1).split('&').filter((pair) => !/^access_token(=|$)/.test(pair));
+    to.search = kept.join('&');
+    return to;
+  };
+
   /** An address with the token in it, for what a browser loads by itself. @param {string | URL} address */
   const url = (address) => {
-    const to = new URL(address, document.baseURI);
-    if (token !== '' && own(to.href)) to.searchParams.set('access_token', token);
+    const to = without(address);
+    if (token !== '' && own(to.href)) to.search = `${to.search ? `${to.search}&` : '?'}access_token=${token}`;
     return to.href;
   };
 
@@ -63,22 +68,16 @@
 
   Object.defineProperty(window, 'gurtos', { value: Object.freeze({ url, tell }) });
 
-  // The box answered with a page of its own since the token was missing: the entry of the history still has it after a reload or a way back.
-  if (document.currentScript?.dataset['missing'] === 'token' && fresh === '') {
-    if (token !== '') location.replace(url(location.href));
-    else tell({ gurtos: 'expired', path: here.pathname + here.search });
-    return;
-  }
+  // The box answered with a page of its own since the token was missing: the shell has it.
+  if (document.currentScript?.dataset['missing'] === 'token' && token === '') tell({ gurtos: 'expired', path: here.pathname + here.search });
+  if (token === '') return;
 
-  // Once the page has loaded, scripts of it that add location.search to an address included, the token leaves the address.
-  addEventListener('load', () =>
-    setTimeout(() => {
-      const now = new URL(location.href);
-      if (!now.searchParams.has('access_token')) return;
-      now.search = now.search.replace(/^\?/, '').split('&').filter((pair) => !/^access_token(=|$)/.test(pair)).join('&');
-      const state = history.state;
-      const bare = state === null || (typeof state === 'object' && Object.getPrototypeOf(state) === Object.prototype);
-      history.replaceState(bare ? { ...state, [key]: token } : state, '', now);
-    }),
-  );
+  // Once the page has loaded, scripts of it that add location.search to an address included, the token leaves the address. It is back for as long as the
+  // page is left, so that the way back finds it.
+  const hide = () => history.replaceState(history.state, '', without(location.href));
+  addEventListener('load', () => setTimeout(hide));
+  addEventListener('beforeunload', () => {
+    history.replaceState(history.state, '', url(location.href));
+    setTimeout(hide, 1000); // where the page stays after all
+  });
 })();

@@ -25,31 +25,37 @@ type script struct {
 	count func(output []byte, ended error) Count
 }
 
-// scripts are the tests that Go doesn't run: that the compiler takes what is written against the SDK and refuses what is wrong, Node's own tests, and
-// the demo on a fresh box.
+// scripts are the tests that Go doesn't run: that the compiler takes what is written against the SDK and refuses what is wrong, Node's own tests, apps'
+// pages in a real browser on a real box, and the demo on a fresh one.
 var scripts = []script{
-	{"types of the SDK", "gurtos/test/sdk/types", true, compiler, countRun},
-	{"tests in Node", "gurtos/test/sdk", true, nodeTests, countTAP},
+	{"types of the SDK", "gurtos/test/sdk/types", true, compiler("."), countRun},
+	{"types of pages", "gurtos/test/pages/types", true, compiler("test/pages"), countRun},
+	{"tests in Node", "gurtos/test/sdk", true, nodeTests("test/sdk", "tracks/*"), countTAP},
+	{"apps' pages in a browser", "gurtos/test/pages", false, nodeTests("test/pages"), countTAP},
 	{"the demo", "gurtos/test/demo", false, func(string) ([]string, error) { return []string{"./demo"}, nil }, countDemo},
 }
 
-func compiler(string) ([]string, error) {
-	return []string{pinnedNode, "node_modules/typescript/bin/tsc", "-p", ".", "--pretty", "false"}, nil
+func compiler(project string) func(string) ([]string, error) {
+	return func(string) ([]string, error) {
+		return []string{pinnedNode, "node_modules/typescript/bin/tsc", "-p", project, "--pretty", "false"}, nil
+	}
 }
 
-func nodeTests(root string) ([]string, error) {
-	var files []string
-	for _, where := range []string{"test/sdk", "tracks/*"} {
-		found, err := filepath.Glob(filepath.Join(root, where, "*.test.ts"))
-		if err != nil {
-			return nil, err
+func nodeTests(where ...string) func(root string) ([]string, error) {
+	return func(root string) ([]string, error) {
+		args := []string{pinnedNode, "--test", "--test-reporter=tap"}
+		for _, dir := range where {
+			found, err := filepath.Glob(filepath.Join(root, dir, "*.test.ts"))
+			if err != nil {
+				return nil, err
+			}
+			if len(found) == 0 {
+				return nil, fmt.Errorf("there are no tests for Node in %s", dir)
+			}
+			args = append(args, found...)
 		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("there are no tests for Node in %s", where)
-		}
-		files = append(files, found...)
+		return args, nil
 	}
-	return append([]string{pinnedNode, "--test", "--test-reporter=tap"}, files...), nil
 }
 
 // run runs the script and counts.
