@@ -51,6 +51,9 @@ const patience = 5 * time.Minute
 
 func start(t *testing.T) (*box.API, *daemon.Home) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("takes memory, processes and workspaces away from real tasks: `make test` runs it")
+	}
 	home := daemon.New(t)
 	home.Start()
 	return box.NewAPI(t, home.URL(), ""), home
@@ -117,6 +120,9 @@ func TestEnds(t *testing.T) {
 
 // A worker that can't be run ends each task with the reason; a missing one keeps boxd from starting.
 func TestWorkerThatCannotRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts boxd with programs that are spoiled: `make test` runs it")
+	}
 	root := daemon.Root(t)
 	tools := func(t *testing.T, worker []byte) *daemon.Home {
 		home := daemon.New(t)

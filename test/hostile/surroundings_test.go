@@ -92,6 +92,33 @@ for i in range(200):
 		{"memory", "memory.max", python(`a=b"x"*(200<<20)`), plain},
 		{"memory by /tmp", "tmpfs without a size", "head -c 100000000 /dev/zero > /tmp/hostile-fill; r=$?; rm -f /tmp/hostile-fill; exit $r", plain},
 		{"memory by /dev/shm", "tmpfs without a size", "head -c 100000000 /dev/zero > /dev/shm/hostile-fill; r=$?; rm -f /dev/shm/hostile-fill; exit $r", plain},
+		{"memory by System V", "memory that outlives its process", python(`import ctypes,sys
+c=ctypes.CDLL(None,use_errno=True); c.shmat.restype=ctypes.c_void_p
+i=c.shmget(0,200<<20,0o1600); p=c.shmat(i,None,0)
+if i<0 or p in (None,2**64-1): sys.exit(1)
+c.shmctl(i,0,None); ctypes.memset(p,1,200<<20)`), plain},
+		{"memory by memfd", "memory that no mount shows", python(`import os
+f=os.memfd_create("x"); b=b"x"*(1<<20)
+for i in range(200): os.write(f,b)`), plain},
+		{"memory by sockets", "memory of the kernel: unix(7)", python(`import socket,resource,sys
+resource.setrlimit(resource.RLIMIT_NOFILE,(4000,4000)); total=0; kept=[]
+while total < 100<<20 and len(kept) < 3800:
+  a,b=socket.socketpair(); kept+=[a,b]; a.setblocking(False)
+  try:
+    while True: total+=a.send(b"x"*65536)
+  except BlockingIOError: pass
+sys.exit(total < 100<<20)`), plain},
+		{"memory by pipes", "CVE-2016-2847", python(`import os,fcntl,sys
+total=0
+for i in range(120):
+  r,w=os.pipe()
+  try: fcntl.fcntl(w,1031,1<<20)
+  except OSError: pass
+  os.set_blocking(w,False)
+  try:
+    while True: total+=os.write(w,b"x"*65536)
+  except BlockingIOError: pass
+sys.exit(total < 100<<20)`), plain},
 		{"inodes by /tmp", "tmpfs without nr_inodes", python(`import os,shutil
 os.mkdir("/tmp/hostile-inodes")
 try:
@@ -103,9 +130,11 @@ finally: shutil.rmtree("/tmp/hostile-inodes")
 		t.Run(c.name, func(t *testing.T) {
 			s := sandboxtest.Spec(t, "/bin/sh", "-c", c.command)
 			s.Limits = small
-			if e := sandboxtest.Start(t, h, s).Wait(); e.Code == 0 || e.Start != nil || e.Code == 127 {
+			e := sandboxtest.Start(t, h, s).Wait()
+			if e.Code == 0 || e.Start != nil || e.Code == 127 {
 				t.Errorf("in a sandbox (%s): %+v", c.source, e)
 			}
+			t.Logf("in a sandbox: %s %s", e.Sentence(small), e.Output)
 			out, err := os.Create(filepath.Join(t.TempDir(), "output"))
 			if err != nil {
 				t.Fatal(err)
