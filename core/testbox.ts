@@ -14,6 +14,7 @@ import { declared } from './testbox/declare.ts';
 import { type Changed, Workspaces, folder } from './testbox/files.ts';
 import { Log } from './testbox/log.ts';
 import { hider, hideIn } from './testbox/secrets.ts';
+import { shown } from './testbox/spec.ts';
 import { type Begun, type CallAnswer, Tasks, type TestSettings, refusal, said } from './testbox/tasks.ts';
 import { Watches } from './testbox/watches.ts';
 
@@ -65,6 +66,9 @@ export interface TestRequest {
 }
 
 const settings: TestSettings = { defaultBudgetCents: 100, approvalThresholdCents: 500, networkDefault: 'none', defaultHosts: [] };
+
+/** What somebody without a token is told. */
+const noToken = 'this needs the token of a paired device. Pair one with the code that `box pair` shows on the box';
 
 /** Makes a box with one app that is on. Throws with the box's sentence when the app could not be turned on. */
 export async function testBox(track: Track, options: TestOptions = {}): Promise<TestBox> {
@@ -375,17 +379,27 @@ export class TestBox {
     const [, method = '', path = ''] = /^([A-Z]+) (\/.*)$/.exec(request) ?? [];
     if (method === '') throw new Error(`testBox: "${request}" is no request such as GET /spend?month=3`);
     const url = new URL(`http://box.local/t/${this.#track.name}${path}`);
-    const key = `${method} ${url.pathname.slice(`/t/${this.#track.name}`.length)}`;
+    const name = this.#track.name;
+    const at = url.pathname.slice(`/t/${name}`.length);
     const caller = as.caller ?? 'screen';
-    const route = this.isOn && Object.hasOwn(this.#track.routes ?? {}, key) ? this.#track.routes![key] : undefined;
-    const open = (this.#track.openRoutes ?? []).includes(key) && !this.#off.has('strangers');
+    const routes = this.isOn ? (this.#track.routes ?? {}) : {};
+    const key = [`${method} ${at}`, ...(method === 'HEAD' ? [`GET ${at}`] : [])].find((k) => Object.hasOwn(routes, k)) ?? '';
+    const route = key === '' ? undefined : routes[key];
     const json = (status: number, error: string) => Response.json({ error }, { status });
-    if (caller === 'none' && !(route && open)) return json(401, 'a token is needed');
-    if (!route) return json(404, `${this.#track.name} has no ${key}`);
+    if (caller === 'none') {
+      if (!route || !this.#track.openRoutes?.includes(key)) return json(401, noToken);
+      if (this.#off.has('strangers')) return json(401, refusal(this.title, 'strangers'));
+    }
+    if (!this.isOn) return json(404, `the app ${name} is off: turn it on in App Center`);
+    if (!route) {
+      const allow = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((m) => Object.hasOwn(routes, `${m} ${at}`));
+      if (allow.length === 0) return json(404, `the app ${name} has nothing at ${shown(at)}`);
+      return json(405, `the app ${name} takes ${[...allow, ...(allow.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')} at ${shown(at)}`);
+    }
     const raw = as.body === undefined || typeof as.body === 'string' || as.body instanceof Uint8Array;
     const body = raw ? (as.body as string | Uint8Array | undefined) : JSON.stringify(as.body);
     const most = caller === 'none' ? 1 << 20 : 10 << 20;
-    if (body !== undefined && Buffer.byteLength(body) > most) return json(413, `a body of at most ${most >> 20} MB is taken`);
+    if (body !== undefined && Buffer.byteLength(body) > most) return json(413, `the body is larger than ${most >> 20} MB`);
     const headers = new Headers(as.headers);
     headers.set('x-box-caller', caller);
     headers.delete('authorization');
@@ -394,7 +408,7 @@ export class TestBox {
       const answer = await route(new Request(url, { method, headers, ...(body === undefined ? {} : { body: body as string }) }), this.box);
       if (!(answer instanceof Response)) throw new Error(`the route returned ${answer === null ? 'null' : typeof answer}, and a Response is needed`);
       answer.headers.delete('set-cookie');
-      return answer;
+      return method === 'HEAD' ? new Response(null, answer) : answer;
     } catch (err) {
       return json(500, said(err));
     } finally {

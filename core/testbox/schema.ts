@@ -184,7 +184,7 @@ function number(s: Schema, v: number, at: string[]): Misfit | undefined {
     ['multipleOf', (want: number) => Math.abs(v / want - Math.round(v / want)) > 1e-9],
   ] as const) {
     const want = s[name] as number | undefined;
-    if (want !== undefined && wrong(want)) return { at, why: `${name}: got ${v}, want ${want}` };
+    if (want !== undefined && wrong(want)) return { at, why: `${name}: got ${figure(v)}, want ${figure(want)}` };
   }
   return undefined;
 }
@@ -196,6 +196,9 @@ const keywords = new Set([
 ]);
 
 const order = ['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'];
+
+/** A number as the box words it. */
+const figure = (n: number) => n.toLocaleString('en-US', { maximumFractionDigits: 20 });
 
 const kind = (v: unknown) => (v === null ? 'null' : Array.isArray(v) ? 'array' : typeof v);
 

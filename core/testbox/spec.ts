@@ -76,11 +76,11 @@ function shape(given: unknown): TaskSpec {
   for (const [name, v] of Object.entries(r)) {
     const want = (strings as readonly string[]).includes(name) ? 'a string' : name === 'tools' || name === 'hosts' ? 'a list of strings' : name === 'droid' ? 'an object' : 'a value';
     if (!['tools', 'hosts', 'budgetCents', 'droid', 'folder', 'folders', ...strings].includes(name)) wrong(name, 'the box does not know this field');
-    if (v === null) wrong(name, `${want} is needed, not null`);
+    if (v === null) wrong(name, `${want === 'a list of strings' ? 'an array' : want} is needed, not null`);
     if (want === 'a string' && typeof v !== 'string') wrong(name, `a string is needed, not ${article(v)}`);
     if (want === 'a list of strings') {
-      if (!Array.isArray(v)) wrong(name, `a list of strings is needed, not ${article(v)}`);
-      (v as unknown[]).forEach((e, i) => typeof e === 'string' || wrong(`${name}[${i}]`, `a string is needed, not ${article(e)}`));
+      if (!Array.isArray(v)) wrong(name, `an array is needed, not ${article(v)}`);
+      (v as unknown[]).forEach((e) => typeof e === 'string' || wrong(name, `a string is needed, not ${article(e)}`));
     }
     if (want === 'an object') {
       if (typeof v !== 'object' || Array.isArray(v)) wrong(name, `an object is needed, not ${article(v)}`);
@@ -131,7 +131,8 @@ export function rule(s: string): string {
   if (/[/?#\\]/.test(s)) no('give the host alone, without a path');
   if (s.includes('@')) no('give the host alone, without a user name');
   if (s.startsWith('[') || /^\d+(\.\d+){3}\.?(:\d+)?$/.test(s)) return address(s, no);
-  const [, host = '', port] = /^([^:]*)(?::(.*))?$/s.exec(s) ?? no('an IPv6 address is written in brackets, such as [2001:db8::1]:443');
+  if (s.split(':').length > 2) no('an IPv6 address is written in brackets, with a port, such as [2001:db8::1]:443');
+  const [, host = '', port] = /^([^:]*)(?::(.*))?$/s.exec(s) ?? no('this is not a valid host name');
   checkedPort(port, no);
   if (host === '*' || host === '*.') no('a wildcard over all hosts is refused; name the hosts that the task needs');
   const wildcard = host.startsWith('*.');
@@ -184,6 +185,9 @@ function address(s: string, no: (why: string) => never): string {
     no(six ? 'this is not an IPv6 address' : 'an address is written as four decimal numbers from 0 to 255, without leading zeros, and a name does not end in a number');
   }
   if (!six && plain !== text) no('an address is written as four decimal numbers from 0 to 255, without leading zeros, and a name does not end in a number');
+  // An IPv4 address in an IPv6 one is that address.
+  const [, high = '', low = ''] = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(plain) ?? [];
+  if (low !== '') plain = [high, low].flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 255]).join('.');
   const bare = plain.replaceAll(/[[\]]/g, '');
   for (const [form, what] of forbidden) if (form.test(bare)) no(`${bare} is ${what}, which no task may reach`);
   if (port === undefined) no('an address needs an exact port, such as 192.0.2.34:443');

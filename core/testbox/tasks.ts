@@ -150,7 +150,7 @@ export class Tasks {
 
   cost(cents: number, what: string, task?: string, byTool = false): void {
     if (typeof cents !== 'number' || !Number.isFinite(cents) || cents < 0) throw new Error('cents: a cost of 0 or more');
-    this.#line({ type: 'cost', task, cents, what: this.#around.hide(what) } as Line & { task: string });
+    this.#line({ type: 'cost', task, cents, what: this.#around.hide(what), spender: byTool ? this.#around.app : undefined } as Line & { task: string });
     if (task === undefined) return;
     const t = this.get(task);
     t.costCents = plus(t.costCents, cents);
@@ -189,7 +189,7 @@ export class Tasks {
   /** Asks for a call, and gives a yes or no; a task that ended says no. */
   async asks(task: string, prefix: string, digits: number, question: string, purpose: string | undefined): Promise<boolean> {
     const { hide } = this.#around;
-    const hash = createHash('sha256').update(question).digest('hex').slice(0, digits);
+    const hash = createHash('sha256').update(hide(question)).digest('hex').slice(0, digits);
     try {
       return (await this.ask({ id: prefix + hash, task, question: hide(question), costCents: 0, ...(purpose === undefined ? {} : { purpose: hide(purpose) }) })).state === 'approved';
     } catch (err) {
@@ -222,7 +222,7 @@ export class Tasks {
   async call(id: string, name: string, given: unknown, key: string): Promise<CallAnswer> {
     if (key === '') throw new Error('a key is required');
     if (/^model\.[0-9]+$/.test(key)) throw new Error(`key: ${key} names one of the box's own questions`);
-    const input = JSON.parse(JSON.stringify(given ?? {})) as Json;
+    const input = JSON.parse(JSON.stringify(given === undefined ? {} : given)) as Json;
     const t = this.#going(id);
     if (!t.tools.includes(name)) return { ok: false, error: `this task may not use ${shown(name)}` };
     const known = this.#known.get(`${id} ${key}`);
@@ -333,7 +333,7 @@ export class Tasks {
 }
 
 function price(cents: unknown): number {
-  if (typeof cents !== 'number' || !Number.isFinite(cents)) throw new Error('a number is needed');
+  if (typeof cents !== 'number' || !Number.isFinite(cents)) throw new Error(`its cost gave ${Number.isNaN(cents) ? 'nothing' : String(cents)}, and a number of cents is needed`);
   if (cents < 0) throw new Error('it is below 0');
   return cents;
 }
