@@ -388,6 +388,9 @@ func (r *Registry) taskContext(ctx context.Context, spec json.RawMessage) string
 }
 
 func (a *app) context(ctx context.Context, spec json.RawMessage) string {
+	if a.soon() != nil {
+		return "" // no task waits for an app that is in trouble
+	}
 	h, err := a.ready(ctx)
 	if err != nil {
 		return ""

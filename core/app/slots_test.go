@@ -509,3 +509,17 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("when it is off: %s", got)
 	}
 }
+
+// What apps have to add to a task is asked for once, before it starts, and comes with
+// the task.
+func TestContextOfTask(t *testing.T) {
+	w := newWorld(t, map[string]string{"knows": track("knows", `taskContext: (spec, box) => { box.note(spec.title); return 'I know about ' + spec.title; }`)})
+	w.on("knows")
+	id := w.task("run test \"$(curl -s --unix-socket $BOX_SOCKET http://box/task | jq -r .context)\" = 'I know about T'")
+	if end := w.over(id); end.State != task.Done {
+		t.Errorf("%+v", end)
+	}
+	if notes := w.notes("knows"); !slices.Equal(notes, []string{`"T"`}) {
+		t.Errorf("asked: %q", notes)
+	}
+}

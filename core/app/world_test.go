@@ -101,6 +101,7 @@ func (w *world) open() {
 	late := &lateTools{}
 	w.tasks, err = task.New(w.t.Context(), task.Options{
 		Home: w.home, Log: w.events, Layers: task.OnDisk(w.host.Mounter()), Tools: late, Settings: values, Runner: task.RunnerFunc(w.start),
+		Context: func(ctx context.Context, spec json.RawMessage) string { return late.Context(ctx, spec) },
 		Workers: map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}},
 	})
 	must(w.t, err)

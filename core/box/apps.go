@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 
@@ -37,6 +38,11 @@ func (b *Box) openApps(ctx context.Context, f files) (err error) {
 	}
 	b.tools.apps = b.apps
 	return nil
+}
+
+// context is what apps add to a task's prompt.
+func (b *Box) context(ctx context.Context, spec json.RawMessage) string {
+	return b.apps.Context(ctx, spec)
 }
 
 // stamp tells one Node, which is in the file system of tasks, from another.

@@ -204,7 +204,15 @@ func (d *desk) task(ctx context.Context) (any, error) {
 	if steps == nil {
 		steps = []task.Step{}
 	}
-	return map[string]any{"task": t, "steps": steps}, nil
+	out := map[string]any{"task": t, "steps": steps}
+	text, err := d.opt.Tasks.Context(d.id)
+	if err != nil {
+		return nil, err
+	}
+	if text != "" {
+		out["context"] = text // from the task's apps, for its prompt
+	}
+	return out, nil
 }
 
 type listed struct {

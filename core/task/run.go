@@ -72,6 +72,9 @@ func (q *queue) sandboxed(r *run) (sandbox.Exit, sandbox.Limits, error) {
 	if err := q.folders(r.id); err != nil {
 		return sandbox.Exit{}, none, err
 	}
+	if err := q.addContext(t); err != nil {
+		return sandbox.Exit{}, none, err
+	}
 	spec, err := q.sandboxSpec(t)
 	if err != nil {
 		return sandbox.Exit{}, none, err

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -99,6 +100,8 @@ type Options struct {
 	Settings Settings
 	Workers  map[string]Worker // by the name that a TaskSpec uses; one with a key needs Keys and Authority
 	Keys     Keys
+	// Context gives what apps have to add to a task's prompt; nil for nothing.
+	Context func(ctx context.Context, spec json.RawMessage) string
 	// Authority answers TLS in the place of models' hosts. The worker's tasks trust it.
 	Authority *authority.Authority
 	Prices    *budget.Prices // what models cost; ListPrices when nil
