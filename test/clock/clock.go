@@ -122,13 +122,13 @@ func (v *Virtual) Waiting(ctx context.Context, n int) error {
 	}
 }
 
-// Due returns once somebody waits for no longer than d, or ctx ends.
+// Due returns once the first of those who wait is woken after d exactly, or ctx ends.
 func (v *Virtual) Due(ctx context.Context, d time.Duration) error {
 	for {
 		v.mu.Lock()
 		changed := v.changed
 		v.mu.Unlock()
-		if left, ok := v.Next(); ok && left <= d {
+		if left, ok := v.Next(); ok && left == d {
 			return nil
 		}
 		select {
