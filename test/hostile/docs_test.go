@@ -11,7 +11,7 @@ import (
 
 const repository = "../.."
 
-// The tests that docs/security.md names exist, down to the attempt.
+// The tests that docs/security.md names exist, down to the attempt and to those in a browser.
 func TestSecurityNames(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(repository, "docs/security.md"))
 	if err != nil {
@@ -54,6 +54,15 @@ func TestSecurityNames(t *testing.T) {
 			t.Errorf("there is no attempt %s", sub)
 		case test != "TestAttempts" && sub != "" && !strings.Contains(strings.Join(where[test], ""), `"`+sub+`"`):
 			t.Errorf("%s has no %q", test, sub)
+		}
+	}
+	pages, err := os.ReadFile(filepath.Join(repository, "test/pages/pages.test.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range regexp.MustCompile("`pages: ([^`]+)`").FindAllStringSubmatch(string(doc), -1) {
+		if !strings.Contains(string(pages), "test('"+n[1]+"', ") {
+			t.Errorf("test/pages has no test %q", n[1])
 		}
 	}
 }
