@@ -158,7 +158,7 @@ func (a *answers) content(p *peeker, h *head, r *request) (more bool, err error)
 	}
 	move := func(n int64) error { return a.f.receiveFrom(p, n) }
 	if chunked {
-		return true, eachChunk(p, a.f.write, move)
+		return true, eachChunk(p, a.f.write, a.f.write, move)
 	}
 	return true, move(n)
 }

@@ -224,6 +224,8 @@ func (f *flow) requests() error {
 			return err
 		case strings.EqualFold(proto, "h2c"):
 			return f.frames()
+		case len(proto) > 4 && strings.EqualFold(proto[:4], "TLS/"):
+			return f.upload() // RFC 2817: the same connection goes on in TLS, which is judged as ever
 		case proto != "":
 			return f.rest()
 		}
@@ -232,12 +234,22 @@ func (f *flow) requests() error {
 
 // chunks passes on a chunked body with its trailer (RFC 9112, section 7.1).
 func (f *flow) chunks() error {
-	return eachChunk(f.in, f.send, f.forward)
+	return eachChunk(f.in, f.send, func(l []byte) error {
+		name, _, ok := strings.Cut(string(l), ":")
+		if string(l) != "\r\n" && (!ok || !isToken([]byte(name)) || inFront[strings.ToLower(name)]) {
+			return &Refused{"its HTTP body has a trailer that servers read differently"}
+		}
+		return f.send(l)
+	}, f.forward)
 }
 
+// inFront are fields that say where a request goes and how it ends, and that no server
+// may find behind it (RFC 9110, section 6.5.1).
+var inFront = map[string]bool{"host": true, "content-length": true, "transfer-encoding": true, "te": true, "trailer": true, "connection": true, "upgrade": true, "expect": true}
+
 // eachChunk reads the frames of a chunked body off p; line passes on a frame's own
-// bytes and data that many bytes of content.
-func eachChunk(p *peeker, line func([]byte) error, data func(int64) error) error {
+// bytes, trailer a line behind the last one, and data that many bytes of content.
+func eachChunk(p *peeker, line, trailer func([]byte) error, data func(int64) error) error {
 	for {
 		l, err := readLine(p)
 		if err != nil {
@@ -273,7 +285,7 @@ func eachChunk(p *peeker, line func([]byte) error, data func(int64) error) error
 		if err != nil {
 			return err
 		}
-		if err := line(l); err != nil || string(l) == "\r\n" {
+		if err := trailer(l); err != nil || string(l) == "\r\n" {
 			return err
 		}
 	}

@@ -394,6 +394,12 @@ func (i *internet) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	m.SetReply(q)
 	name := strings.ToLower(strings.TrimSuffix(q.Question[0].Name, "."))
 	i.note("dns %s", name)
+	if asked := strings.TrimSuffix(q.Question[0].Name, "."); asked != name {
+		i.note("dns in capitals %s", asked)
+	}
+	if o := q.IsEdns0(); o != nil && len(o.Option) > 0 {
+		i.note("dns with options %s", o)
+	}
 	i.mu.Lock()
 	addrs, ok := i.zone[name]
 	i.mu.Unlock()

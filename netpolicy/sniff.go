@@ -20,7 +20,19 @@ const (
 	tlsHello
 	http1
 	http2Preface
+	forwarded // the head that one proxy puts in front of another's connection
+	headless  // TLS that begins with another message than a hello
 )
+
+// Why a connection of these kinds is closed: what comes behind would pass unjudged, and
+// there are servers that read on.
+var (
+	errForwarded = &Refused{"it begins with the addresses of another connection"}
+	errHeadless  = &Refused{"its TLS does not begin with a hello"}
+)
+
+// proxyHead2 is how version 2 of the PROXY protocol begins; version 1 is a line.
+var proxyHead2 = []byte("\r\n\r\n\x00\r\nQUIT\n")
 
 // maxFirstLine is how much of a first line is kept. No request is that long.
 const maxFirstLine = 32 << 10
@@ -38,8 +50,13 @@ func sniff(p *peeker, pass func([]byte) error) (kind, error) {
 	for {
 		if len(p.buf) > 0 {
 			k, sure := judge(p.buf)
-			if sure && long && k != opaque {
+			switch {
+			case sure && long && k != opaque:
 				return opaque, errLongLine
+			case sure && k == forwarded:
+				return opaque, errForwarded
+			case sure && k == headless:
+				return opaque, errHeadless
 			}
 			if sure {
 				return k, nil
@@ -78,11 +95,24 @@ func judge(b []byte) (k kind, sure bool) {
 		}
 		return opaque, true
 	}
+	if b[0] == 0x14 || b[0] == 0x15 || b[0] == 0x17 { // other records: OpenSSL skips warnings in front of a hello
+		if len(b) < 3 {
+			return opaque, false
+		}
+		if b[1] == 3 && b[2] <= 4 {
+			return headless, true
+		}
+	}
+	if n := min(len(b), len(proxyHead2)); bytes.Equal(b[:n], proxyHead2[:n]) && n > 4 {
+		return forwarded, n == len(proxyHead2)
+	}
 	// Servers skip empty lines in front of a request (RFC 9112, section 2.2), and
 	// some of them any white space.
 	line := bytes.TrimLeft(b, "\r\n\t\v\f ")
 	line, _, ended := bytes.Cut(line, []byte("\n"))
 	switch up := bytes.ToUpper(line); {
+	case ended && bytes.HasPrefix(up, []byte("PROXY ")):
+		return forwarded, true
 	case ended && bytes.HasPrefix(up, []byte("PRI ")) && bytes.Contains(up, []byte("HTTP/2")):
 		return http2Preface, true
 	case ended && bytes.Contains(up, []byte("HTTP/")):

@@ -96,6 +96,16 @@ var network = []Guard{
 		spec.Env`, `	spec.Trust = q.opt.Authority.PEM()
 	if w.Key != nil {
 		spec.Env`, "./test/model", "TestKeyAndCost"},
+	{"network: nothing hides behind another connection's head", "netpolicy/sniff.go", `	case ended && bytes.HasPrefix(up, []byte("PROXY ")):
+		return forwarded, true
+`, "", "./netpolicy", "TestTricks/another_connection"},
+	{"network: nothing hides behind another connection's binary head", "netpolicy/sniff.go", `return forwarded, n == len(proxyHead2)`, `return opaque, n == len(proxyHead2)`, "./netpolicy", "TestTricks/another_connection"},
+	{"network: no hello hides behind a warning", "netpolicy/sniff.go", `if b[1] == 3 && b[2] <= 4 {`, `if b[1] == 3 && b[2] == 9 {`, "./netpolicy", "TestTricks/a_warning"},
+	{"network: TLS that an upgrade began is judged", "netpolicy/http1.go", `			return f.upload() // RFC 2817`, `			return f.rest() // RFC 2817`, "./netpolicy", "TestTricks/TLS_by"},
+	{"network: HTTP/2 that an upgrade began is judged", "netpolicy/http1.go", `		case strings.EqualFold(proto, "h2c"):
+			return f.frames()
+`, "", "./netpolicy", "TestTricks/HTTP/2_by"},
+	{"network: a trailer has no Host", "netpolicy/http1.go", ` || inFront[strings.ToLower(name)]) {`, `) {`, "./netpolicy", "TestTricks/a_trailer"},
 	{"network: no host of a worker's opens a private network", "netpolicy/rules/rule.go", `r.port != 0 && !r.wildcard && !r.added`, `r.port != 0 && !r.wildcard`, "./netpolicy", "TestMore"},
 	{"network: what is refused gets no connection", "netpolicy/knock.go", `	if _, err := t.verdict(s.set.Load()); err != nil {
 		s.tell.refused(t.String())
