@@ -178,6 +178,8 @@ export interface LogLine {
   at: string;
   /** By how many milliseconds the clock was stepped just before; absent when it was not. */
   clock?: number;
+  /** True on the first line after boxd started: nobody knows how long the box was off before it. */
+  start?: boolean;
   /** SHA-256, in hex, of the line before; empty on line 1. */
   prev: string;
 }

@@ -103,6 +103,8 @@ func (ev *Event) set(name string, value []byte) error {
 		into = &ev.Track
 	case "clock":
 		into = &ev.Clock
+	case "start":
+		into = &ev.Start
 	case "prev":
 		into = &ev.Prev
 	default:

@@ -1,7 +1,6 @@
 // Package actionlog owns log.jsonl, the append-only record from which all state of
-// the box is folded. It writes, reads, follows and verifies lines, and folds
-// nothing but the days that limits count (Days); it never decides what a line
-// means for a task.
+// the box is folded. It writes, reads, follows and verifies lines; it folds nothing
+// and never decides what a line means for a task.
 //
 // # The file
 //
@@ -10,7 +9,8 @@
 // SHA-256 of the line before without its newline, "" on line 1. So the hash of the
 // last line, the head, stands for the whole log. Line 1 is a note of the box that
 // names the format and makes the log unlike any other. Order is seq; at is what the
-// clock said and may step, which the first line behind a step tells in clock.
+// clock said and may step, which the first line behind a step tells in clock; the
+// first line after the log was opened has start.
 //
 // # Beside it
 //

@@ -18,7 +18,7 @@ const (
 	mustHave             // as must, and it has to be set
 )
 
-// shape lists what a type carries besides seq, at, type, clock and prev.
+// shape lists what a type carries besides seq, at, type, clock, start and prev.
 type shape struct {
 	task, spec, user, app, state, layers, error, summary, text, data, key, tool, input,
 	ok, output, cents, what, model, tokens, approval, id, approved, by, reason, host, count, track need
@@ -81,6 +81,9 @@ func appendEvent(b []byte, ev *Event) ([]byte, error) {
 	w.text("track", s.track, ev.Track)
 	w.raw("data", s.data, ev.Data)
 	w.integer("clock", may, ev.Clock)
+	if ev.Start {
+		w.raw("start", may, json.RawMessage("true"))
+	}
 	for _, f := range ev.Extra {
 		w.raw(f.Name, must, f.Value)
 	}

@@ -65,8 +65,12 @@ type Event struct {
 	Track string `json:"track,omitempty"`
 
 	// Clock is by how many milliseconds the wall clock was stepped between the line
-	// before and this one, absent for none. At follows the step; Days doesn't.
+	// before and this one, absent for none. At follows the step.
 	Clock int64 `json:"clock,omitempty"`
+
+	// Start is true on the first line after the log was opened: how long nobody wrote
+	// before it, and whether the clock was set meanwhile, nobody knows.
+	Start bool `json:"start,omitempty"`
 
 	// Extra holds the fields that this build doesn't know, as they were read.
 	Extra []Field `json:"-"`

@@ -52,6 +52,7 @@ func TestEncode(t *testing.T) {
 		{Event{Type: TypeNote}, `"type":"note","track":"","data":null`},
 		{Event{Type: TypeNote, Task: "t1", Track: "box", Data: raw(`{}`), Clock: -5, Extra: []Field{{"new", raw(` [ ]`)}}},
 			`"type":"note","task":"t1","track":"box","data":{},"clock":-5,"new":[]`},
+		{Event{Type: TypeNote, Track: "box", Data: raw(`{}`), Start: true}, `"type":"note","track":"box","data":{},"start":true`},
 	} {
 		c.ev.Seq, c.ev.At, c.ev.Prev = 7, "2026-01-02T03:04:05.006Z", "00"
 		line, err := Encode(&c.ev)

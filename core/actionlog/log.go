@@ -96,6 +96,7 @@ type Log struct {
 	work    sync.Cond     // pending grew, or the log is closing
 	room    sync.Cond     // pending was taken
 	clock   clock         // what at is made of
+	fresh   bool          // nothing was submitted since it was opened
 	seq     int64         // of the last submitted line
 	prev    string        // its hash
 	pending *batch        // submitted, not yet taken by the writer; never nil
@@ -127,7 +128,7 @@ type batch struct {
 // power cut can leave. See doc.go for what it refuses.
 func Open(dir string, o Options) (*Log, error) {
 	o = o.withDefaults(dir)
-	l := &Log{dir: dir, fs: o.FS, opt: o, clock: newClock(o), changed: make(chan struct{})}
+	l := &Log{dir: dir, fs: o.FS, opt: o, clock: newClock(o), fresh: true, changed: make(chan struct{})}
 	l.work.L, l.room.L = &l.mu, &l.mu
 	notes, err := l.open()
 	if err == nil {
@@ -154,7 +155,7 @@ func Open(dir string, o Options) (*Log, error) {
 
 // Submit gives the events their place in the log, one behind the other with
 // nothing between, and hands them to the writer. It doesn't wait for the disk.
-// Seq, At, Clock and Prev of the events passed are set. Events that can't be written,
+// Seq, At, Clock, Start and Prev of the events passed are set. Events that can't be written,
 // such as one that is too long, are an *Unfit.
 func (l *Log) Submit(ev ...Event) (last int64, err error) {
 	l.mu.Lock()
@@ -178,9 +179,9 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 	now, step := l.clock.read()
 	for i := range ev {
 		e := &ev[i]
-		e.Seq, e.At, e.Clock, e.Prev = seq+1, now, 0, prev
+		e.Seq, e.At, e.Clock, e.Start, e.Prev = seq+1, now, 0, false, prev
 		if i == 0 {
-			e.Clock = step
+			e.Clock, e.Start = step, l.fresh
 		}
 		from := len(b.buf)
 		next, err := appendEvent(b.buf, e)
@@ -202,6 +203,7 @@ func (l *Log) Submit(ev ...Event) (last int64, err error) {
 	}
 	if len(ev) > 0 {
 		l.clock.keep()
+		l.fresh = false
 		l.seq, l.prev = seq, prev
 		b.at = append(b.at, at...)
 		b.last = Mark{Seq: seq, Hash: prev}

@@ -32,6 +32,8 @@ var notes = []struct{ what, data, doc string }{
 	{NoteKeyRemoved, "name, by", "A key was taken out of the vault."},
 	{NoteSettings, "set, by", "Settings changed; set holds the new values by name. By `box start` as for a key."},
 	{NoteWorkspace, "name, by", "A workspace was made."},
+	{"clock checked", "", "A time server was heard since boxd started. Only between two such lines does time count in which the box was off: for limits of a day and for keepDays."},
+	{"boxd ended", "", "The daemon ended in order."},
 	{"pause", "paused, by", "All agents were paused, or let go on."},
 	{"app", "app, on, by", "An app was turned on or off."},
 	{"permission", "app, set, by", "What an app may do was changed."},

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"gurtos/core/config"
 )
 
@@ -22,6 +24,14 @@ type bootFacts struct {
 func synced() bool {
 	f, _, err := readBoot()
 	return err == nil && f.Clock.Synced
+}
+
+// timeHeard says whether a time server was heard since the machine started, by init or
+// by whatever else holds the kernel's clock.
+func timeHeard() bool {
+	var tx unix.Timex
+	_, err := unix.Adjtimex(&tx) // an unprivileged read; STA_UNSYNC is set at power-on
+	return err == nil && tx.Status&unix.STA_UNSYNC == 0 || synced()
 }
 
 // readBoot gives them, and the file as it stands; nothing where there is no init.

@@ -45,6 +45,7 @@ type boxOptions struct {
 	wait     time.Duration
 	now      func() time.Time
 	mono     func() time.Duration
+	synced   func() bool
 	vault    broker.Vault
 	free     func() (int64, error) // room on the disk
 	host     *sandbox.Host         // real sandboxes over real layers, when set
@@ -118,7 +119,7 @@ func (b *box) start() {
 	}
 	b.tasks, err = task.New(b.t.Context(), task.Options{
 		Home: b.home, Log: b.log, Runner: run, Layers: kept, Tools: b.opt.tools, Settings: b.opt,
-		Workers: map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Mono: b.opt.mono, Slog: quiet,
+		Workers: map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Mono: b.opt.mono, Synced: b.opt.synced, Slog: quiet,
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // between the disk and the log changes nothing of that.
 func TestOldLayersBecomePartOfTheWorkspace(t *testing.T) {
 	var ahead atomic.Int64
-	b := newBox(t, boxOptions{now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	b := newBox(t, boxOptions{now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, synced: heard})
 	var ids []string
 	one := func() string { id := b.begin(""); ids = append(ids, id); return id }
 	for range 40 {

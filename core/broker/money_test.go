@@ -211,40 +211,6 @@ func TestReservationsAreGivenBack(t *testing.T) {
 	}
 }
 
-// A step of the clock resets no daily limit, forward or back, nor does a restart.
-func TestClockStepsResetNoLimit(t *testing.T) {
-	var mu sync.Mutex
-	wall := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
-	start := time.Now()
-	read := func() time.Time { mu.Lock(); defer mu.Unlock(); return wall.Add(time.Since(start)) }
-	step := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); wall = wall.Add(d) }
-	shop := &till{}
-	b := shopBox(t, shop, boxOptions{now: read, mono: func() time.Duration { return time.Since(start) }})
-	if _, err := b.tasks.SetRights(t.Context(), "shop", []byte(`{"dailyLimitCents":100}`), "me"); err != nil {
-		t.Fatal(err)
-	}
-	id := b.begin(buys + `,"budgetCents":100000`)
-	if a := b.call(id, "first", "shop.buy", `{"cents":80}`); a.body["ok"] != true {
-		t.Fatal(a)
-	}
-	for i, d := range []time.Duration{36 * time.Hour, -72 * time.Hour, 24 * time.Hour} {
-		step(d)
-		key := fmt.Sprint("k", i)
-		go b.send(context.Background(), id, "POST", "/call", fmt.Sprintf(`{"key":%q,"tool":"shop.buy","input":{"cents":30,"n":%d}}`, key, i))
-		a := b.pending(id)
-		if !strings.Contains(a.Question, "Shop has spent $0.80 today of its daily limit of $1.00.") {
-			t.Fatalf("after a step of %s: %s", d, a.Question)
-		}
-		b.answer(a.ID, false)
-		b.restart()
-		b.runner.wait(t, id)
-		// As boxd does at its start: from this line on a step is seen.
-		if err := b.tasks.Note(t.Context(), "start", nil, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // A model may pass the budget once; then its next call waits, and an OK lets it go on.
 func TestModelWaitsOnceOverBudget(t *testing.T) {
 	b := newBox(t, boxOptions{})

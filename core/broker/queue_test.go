@@ -353,7 +353,7 @@ func TestOldTasksAreCleared(t *testing.T) {
 	v.KeepDays = 30
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	b := newBox(t, boxOptions{settings: v, now: now})
+	b := newBox(t, boxOptions{settings: v, now: now, synced: heard})
 	failed, done := b.begin(""), b.begin("")
 	b.runner.get(failed).end(sandbox.Exit{Code: 1})
 	b.until(failed, task.Failed)

@@ -88,7 +88,7 @@ func (s *sandboxed) Freeze() error {
 	return s.freeze(true)
 }
 
-func (s *sandboxed) Thaw() error   { return s.freeze(false) }
+func (s *sandboxed) Thaw() error { return s.freeze(false) }
 
 func (s *sandboxed) freeze(on bool) error {
 	s.mu.Lock()

@@ -107,27 +107,44 @@ func TestPrices(t *testing.T) {
 }
 
 // When the daily sum starts anew: by time that passes, never by a step.
+// What counts against a day's limit, over midnights and after it turns out which day it
+// really is.
 func TestDayOfTheLedger(t *testing.T) {
-	const hour = int64(3_600_000)
 	for _, row := range []struct {
-		name     string
-		from, to string
-		step     int64
-		want     string // spent today afterwards
+		name string
+		do   string // k and d: 1 cent spent on a day that is known, or in doubt; |: midnight; + 0 -: it turns out to be later, the day that it was thought, earlier
+		want string // spent today afterwards
 	}{
-		{"the same day", "2026-12-01T10:00:00.000Z", "2026-12-01T23:59:59.999Z", 0, "80"},
-		{"midnight", "2026-12-01T23:59:59.999Z", "2026-12-02T00:00:00.000Z", 0, "0"},
-		{"days later", "2026-12-01T10:00:00.000Z", "2027-01-01T00:00:00.000Z", 0, "0"},
-		{"step over midnight", "2026-12-01T23:00:00.000Z", "2026-12-02T00:30:00.000Z", hour, "80"},
-		{"step over midnight that came too", "2026-12-01T23:30:00.000Z", "2026-12-02T01:30:00.000Z", hour, "0"},
-		{"step of years", "2026-12-01T10:00:00.000Z", "2036-12-01T11:00:00.000Z", 87_672 * hour, "80"},
-		{"step back", "2026-12-01T10:00:00.000Z", "2026-11-28T10:00:00.000Z", -72 * hour, "80"},
-		{"step back at midnight", "2026-12-01T23:30:00.000Z", "2026-12-01T23:30:00.000Z", -hour, "0"},
-		{"back without a known step", "2026-12-01T10:00:00.000Z", "2026-11-28T10:00:00.000Z", 0, "80"},
+		{"the same day", "kkk", "3"},
+		{"midnight", "kk|k", "1"},
+		{"in doubt, the same day", "kdd0", "3"},
+		{"in doubt, a later day", "kdd+", "2"},
+		{"in doubt over midnight, a later day", "kd|dd+", "3"},
+		{"in doubt over two midnights", "kd|d|dd+", "3"},
+		{"known again over midnight", "kd0|k", "1"},
+		{"a day off", "kkk+k", "1"},
+		{"earlier", "kkd-", "3"},
+		{"earlier, in doubt over midnight", "d|dk-", "3"},
+		{"twice", "kd+d+", "1"},
 	} {
 		var l Ledger
-		l.AddTool("2026-12-01", "shop", Whole(80))
-		l.Pass(row.from, row.to, row.step)
+		for _, c := range row.do {
+			switch c {
+			case 'k', 'd':
+				l.AddTool("2026-12-01", "shop", Whole(1), c == 'k')
+			case '|':
+				l.NewDay()
+			case '+', '0', '-':
+				l.Checked(map[rune]int64{'+': 2, '-': -2}[c])
+			}
+			b, err := json.Marshal(&l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(b, &l); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if got := l.Today("shop"); got.String() != row.want {
 			t.Errorf("%s: %s, not %s", row.name, got, row.want)
 		}
@@ -136,9 +153,9 @@ func TestDayOfTheLedger(t *testing.T) {
 
 func TestLedger(t *testing.T) {
 	var l Ledger
-	l.AddTool("2026-12-01", "shop", Whole(80))
+	l.AddTool("2026-12-01", "shop", Whole(80), true)
 	l.AddModel("2026-12-01", "shop", "claude-opus-5", Whole(7))
-	l.AddTool("2026-12-02", "shop", Whole(1))
+	l.AddTool("2026-12-02", "shop", Whole(1), true)
 	if got := l.Sums("2026-12-01", "2026-12-01"); len(got) != 2 || got[0].Cents.String() != "80" || got[1].Model != "claude-opus-5" {
 		t.Error(got)
 	}

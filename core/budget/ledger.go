@@ -23,13 +23,13 @@ type Sum struct {
 
 // Ledger adds up what the log says was spent. Its zero value is empty.
 //
-// The daily limit needs more than the days of the lines: the clock may be stepped over
-// midnight, or back. A day ends for it only when the time that really passed brings
-// the clock to another day, never by a step; so a step can make a day longer, which
-// asks once too often, and never resets what was spent.
+// The daily limit needs more than the days of the lines: the clock may be wrong. Its day
+// ends when NewDay or Checked says so, by time that really passed.
 type Ledger struct {
-	cells map[Cell]Cents
-	today map[string]Cents // by app, what its tools spent since the day began
+	cells  map[Cell]Cents
+	today  map[string]Cents // by app, what its tools spent since the day began
+	doubt  map[string]Cents // of that, while nobody knew which day it really was
+	before map[string]Cents // the same of the day before
 }
 
 // Day is the UTC day of a line's at.
@@ -40,32 +40,37 @@ func Day(at string) string {
 	return at[:len(time.DateOnly)]
 }
 
-// atForm is the form of a line's at.
-const atForm = "2006-01-02T15:04:05.000Z"
+// NewDay tells that time brought another day.
+func (l *Ledger) NewDay() { l.today, l.before, l.doubt = nil, l.doubt, nil }
 
-// Pass tells that the clock went from one line's at to the next one's, of which step
-// milliseconds were a step.
-func (l *Ledger) Pass(from, to string, step int64) {
-	natural := to
-	if step != 0 {
-		t, err := time.Parse(atForm, to)
-		if err != nil {
-			return
-		}
-		natural = t.Add(-time.Duration(step) * time.Millisecond).UTC().Format(atForm)
+// Checked tells that it is known from now on which day it is, and by how many days it is
+// another one than was thought. Whatever was spent in doubt may have been spent on it.
+func (l *Ledger) Checked(days int64) {
+	if days > 0 {
+		l.today = l.doubt
 	}
-	if Day(natural) > Day(from) {
-		l.today = nil
+	if days != 0 {
+		for app, c := range l.before {
+			book(&l.today, app, c)
+		}
+	}
+	l.doubt, l.before = nil, nil
+}
+
+// AddTool books what a tool of app spent; known says that the day is known for sure.
+func (l *Ledger) AddTool(day, app string, c Cents, known bool) {
+	l.add(Cell{Day: day, App: app}, c)
+	book(&l.today, app, c)
+	if !known {
+		book(&l.doubt, app, c)
 	}
 }
 
-// AddTool books what a tool of app spent.
-func (l *Ledger) AddTool(day, app string, c Cents) {
-	l.add(Cell{Day: day, App: app}, c)
-	if l.today == nil {
-		l.today = map[string]Cents{}
+func book(m *map[string]Cents, app string, c Cents) {
+	if *m == nil {
+		*m = map[string]Cents{}
 	}
-	l.today[app] = l.today[app].Add(c)
+	(*m)[app] = (*m)[app].Add(c)
 }
 
 // AddModel books what a model cost.
@@ -100,17 +105,19 @@ func (l *Ledger) Sums(from, to string) []Sum {
 
 // Clone is a copy that changes of l don't reach.
 func (l *Ledger) Clone() *Ledger {
-	return &Ledger{cells: maps.Clone(l.cells), today: maps.Clone(l.today)}
+	return &Ledger{maps.Clone(l.cells), maps.Clone(l.today), maps.Clone(l.doubt), maps.Clone(l.before)}
 }
 
 type ledgerJSON struct {
-	Cells []Sum            `json:"cells"`
-	Today map[string]Cents `json:"today"`
+	Cells  []Sum            `json:"cells"`
+	Today  map[string]Cents `json:"today"`
+	Doubt  map[string]Cents `json:"doubt,omitempty"`
+	Before map[string]Cents `json:"before,omitempty"`
 }
 
 // MarshalJSON writes the ledger for a checkpoint, the same bytes for the same sums.
 func (l *Ledger) MarshalJSON() ([]byte, error) {
-	return json.Marshal(ledgerJSON{l.Sums("", ""), l.today})
+	return json.Marshal(ledgerJSON{l.Sums("", ""), l.today, l.doubt, l.before})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -119,7 +126,7 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*l = Ledger{today: j.Today}
+	*l = Ledger{today: j.Today, doubt: j.Doubt, before: j.Before}
 	for _, s := range j.Cells {
 		l.add(s.Cell, s.Cents)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"gurtos/core/actionlog"
 )
@@ -53,13 +52,12 @@ func (t *Tasks) compact(ctx context.Context) {
 // foldable are the tasks whose layers are to become part of their workspace now,
 // oldest first. They count as folded from here on: nobody may undo them.
 func (t *Tasks) foldable() map[string][]string {
-	old := t.opt.Now().Add(-time.Duration(t.opt.Settings.Values().KeepDays) * 24 * time.Hour)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := map[string][]string{}
 	for workspace, done := range t.fold.done {
 		n := 0
-		for n < len(done) && (len(done)-n > mostLayers || len(done)-n > keptLayers && t.fold.Tasks[done[n]].endedBefore(old)) {
+		for n < len(done) && (len(done)-n > mostLayers || len(done)-n > keptLayers && t.aged(t.fold.Tasks[done[n]])) {
 			n++
 		}
 		if n < foldAbove && len(done) <= mostLayers {
@@ -73,11 +71,6 @@ func (t *Tasks) foldable() map[string][]string {
 		}
 	}
 	return out
-}
-
-func (e *entry) endedBefore(t time.Time) bool {
-	ended, err := time.Parse(time.RFC3339, e.EndAt)
-	return err == nil && ended.Before(t)
 }
 
 // seenByAll is how many of the oldest layers everyone who looks at the workspace now

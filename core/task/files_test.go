@@ -36,7 +36,10 @@ func newShelf(t testing.TB) *shelf {
 	if err := errors.Join(os.MkdirAll(base, 0o755), os.Chown(base, layers.Canonical, layers.Canonical)); err != nil {
 		t.Fatal(err)
 	}
-	log, err := actionlog.Open(s.home, actionlog.Options{Reserve: -1})
+	start := time.Now()
+	mono := func() time.Duration { return time.Since(start) + time.Duration(s.ahead.Load()) }
+	now := func() time.Time { return start.Add(mono()) }
+	log, err := actionlog.Open(s.home, actionlog.Options{Reserve: -1, Now: now, Mono: mono})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,7 @@ func newShelf(t testing.TB) *shelf {
 	v := fixed(settings.Defaults())
 	s.Tasks, err = task.New(t.Context(), task.Options{
 		Home: s.home, Log: log, Settings: &v, Layers: task.OnDisk(m), Tools: tools{}, Workers: map[string]task.Worker{"fake": {}},
-		Now: func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) },
+		Now: now, Mono: mono,
 	})
 	if err != nil {
 		t.Fatal(err)

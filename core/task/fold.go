@@ -31,6 +31,7 @@ type fold struct {
 	Rights    map[string]permission.Rights // by app
 	Apps      map[string]bool              // whether the owner has them on
 	Noted     Noted                        // of the box's files
+	Passed    passed                       // time
 	Memory    memory                       // of what apps did, and have the box watch
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
 
@@ -52,7 +53,7 @@ type entry struct {
 	Reserved budget.Cents // by its calls that run
 	Seq      int64        // of the line that created it
 	EndSeq   int64        // of the line that ended it
-	EndAt    string       // its at
+	EndAge   int64        // Passed.Age then
 	Folded   bool         // its layer became part of the workspace's base for good
 	ModelAsk int          // questions asked for the model's cost
 	Granted  budget.Cents // what those that were approved added to the budget for the model
@@ -124,7 +125,9 @@ func newFold() *fold {
 
 // apply folds one line in. A line that no build of this version writes is an error.
 func (f *fold) apply(ev *actionlog.Event) error {
-	f.Ledger.Pass(f.At, ev.At, ev.Clock)
+	if f.Passed.line(f.At, ev) {
+		f.Ledger.NewDay()
+	}
 	f.Seq, f.At = ev.Seq, ev.At
 	f.remember(ev)
 	if ev.Type == actionlog.TypeTaskCreated {
@@ -252,7 +255,7 @@ func (f *fold) state(e *entry, ev *actionlog.Event) {
 	if !e.State.Ended() {
 		return
 	}
-	e.EndSeq, e.EndAt = ev.Seq, ev.At
+	e.EndSeq, e.EndAge = ev.Seq, f.Passed.Age
 	e.slim()
 	// What runs still may end and be charged; the rest can't be called again.
 	for key, c := range e.Calls {
@@ -372,7 +375,7 @@ func (f *fold) returned(e *entry, ev *actionlog.Event) {
 	}
 	e.CostCents = e.CostCents.Add(r.Cents)
 	if r.Cents.Sign() > 0 {
-		f.Ledger.AddTool(budget.Day(ev.At), AppOf(c.Tool), r.Cents)
+		f.Ledger.AddTool(budget.Day(ev.At), AppOf(c.Tool), r.Cents, f.Passed.Known)
 	}
 	if e.State.Ended() {
 		if delete(e.Calls, ev.Key); len(e.Calls) == 0 {
@@ -419,7 +422,7 @@ func (f *fold) cost(e *entry, ev *actionlog.Event) error {
 		}
 	}
 	if spender := extraText(ev, "spender"); spender != "" && ev.Model == "" {
-		f.Ledger.AddTool(budget.Day(ev.At), spender, c)
+		f.Ledger.AddTool(budget.Day(ev.At), spender, c, f.Passed.Known)
 		return nil
 	} else if spender != "" {
 		app = spender

@@ -19,7 +19,7 @@ import (
 
 // checkpointVersion is that of the folded state as it is kept beside the log. A
 // state of another version is left alone and the log folded anew.
-const checkpointVersion = 4
+const checkpointVersion = 5
 
 // checkpointEvery is after how many lines the folded state is kept anew.
 const checkpointEvery = 20_000
@@ -36,6 +36,7 @@ type checkpoint struct {
 	Rights    map[string]permission.Rights `json:"rights"`
 	Apps      map[string]bool              `json:"apps"`
 	Noted     Noted                        `json:"noted"`
+	Passed    passed                       `json:"passed"`
 	InFlight  map[string]budget.Cents      `json:"inFlight"`
 	Memory    memory                       `json:"memory"`
 }
@@ -45,7 +46,7 @@ type checkpoint struct {
 func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
-		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
+		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
 	}
 	for workspace, done := range f.done {
 		c.Done[workspace] = slices.Clone(done)
@@ -67,7 +68,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
 	f.Seq, f.At, f.Paused, f.Memory = seq, c.At, c.Paused, c.Memory
-	f.Noted = c.Noted
+	f.Noted, f.Passed = c.Noted, c.Passed
 	if c.Apps != nil {
 		f.Apps = c.Apps
 	}

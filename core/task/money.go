@@ -11,13 +11,9 @@ import (
 )
 
 // today is what an app's tools have spent on the day on which a call made now counts.
-// A step of the clock since the last line begins no day. mu is held.
+// mu is held.
 func (t *Tasks) today(f *fold, app string) budget.Cents {
-	now := t.opt.Now()
-	if !t.seen.wall.IsZero() {
-		now = t.seen.wall.Add(t.opt.Mono() - t.seen.ran)
-	}
-	if now.UTC().Format(time.DateOnly) > budget.Day(f.At) {
+	if (f.Passed.Day+t.since().Milliseconds())/dayMillis > f.Passed.Day/dayMillis {
 		return budget.Cents{}
 	}
 	return f.Ledger.Today(app)

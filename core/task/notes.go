@@ -17,6 +17,8 @@ const (
 	noteUndo    = "undo"               // {by}
 	noteFolded  = "layers folded"      // {workspace, tasks}: their changes are part of the workspace for good
 	noteAlert   = "alert"              // {text}
+	noteClock   = "clock checked"      // {}: a time server was heard, once after each start; the clock is right from this line on
+	noteEnd     = "boxd ended"         // {}: in order; the time up to it is proven
 	NoteApp     = "app"                // {app, on, by}: turned on or off
 )
 
@@ -62,6 +64,8 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 	}
 	f.Noted.take(d.What, ev.Data)
 	switch d.What {
+	case noteClock:
+		f.Ledger.Checked(f.Passed.checked(millis(ev.At)))
 	case notePause:
 		f.Paused = d.Paused
 	case noteMerged:

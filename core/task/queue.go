@@ -29,10 +29,16 @@ func (t *Tasks) Run(ctx context.Context, b Broker) error {
 	if err := t.mend(ctx); err != nil {
 		return err
 	}
+	look := func() {
+		t.lookAtDisk()
+		if err := t.checkClock(); err != nil {
+			t.opt.Slog.Warn("that the clock is right was not logged", "why", err)
+		}
+	}
+	look()
 	q.workers.Go(func() { t.janitor(ctx) })
-	look := time.NewTicker(diskEvery)
-	defer look.Stop()
-	t.lookAtDisk()
+	tick := time.NewTicker(diskEvery)
+	defer tick.Stop()
 	for {
 		if err := q.fill(); err != nil {
 			return err
@@ -44,8 +50,8 @@ func (t *Tasks) Run(ctx context.Context, b Broker) error {
 		case <-ctx.Done():
 			return nil
 		case <-t.kick:
-		case <-look.C:
-			t.lookAtDisk()
+		case <-tick.C:
+			look()
 		}
 	}
 }
@@ -68,6 +74,9 @@ func (q *queue) stop() {
 	}
 	q.mu.Unlock()
 	q.workers.Wait()
+	if err := q.Note(context.Background(), noteEnd, nil, ""); err != nil {
+		q.opt.Slog.Warn("the end was not logged", "why", err)
+	}
 	if err := q.save(1); err != nil {
 		q.opt.Slog.Warn("the folded state was not kept; the next start reads more of the log", "why", err)
 	}

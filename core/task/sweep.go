@@ -68,7 +68,6 @@ func (t *Tasks) clear(l leftover) error {
 }
 
 func (t *Tasks) leftovers() (out []leftover, seq int64) {
-	old := t.opt.Now().Add(-time.Duration(t.opt.Settings.Values().KeepDays) * 24 * time.Hour)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	read := map[string]bool{}
@@ -99,8 +98,7 @@ func (t *Tasks) leftovers() (out []leftover, seq int64) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.disk)) {
 		e := t.fold.Tasks[id]
-		ended, err := time.Parse(time.RFC3339, e.EndAt)
-		aged := err == nil && ended.Before(old)
+		aged := t.aged(e)
 		switch {
 		case read[id]:
 		case e.State == Undone, e.State == Failed && aged, e.Folded && aged:

@@ -108,8 +108,10 @@ type Options struct {
 	Model     string         // BOX_MODEL; DefaultModel when empty
 	Canary    Canary         // makes each task's false keys; nil for none
 	Now       func() time.Time
-	Mono      func() time.Duration // a clock that is never stepped
-	Slog      *slog.Logger
+	// Synced says whether a time server was heard since the machine started; nil for never.
+	Synced func() bool
+	Mono   func() time.Duration // a clock that is never stepped
+	Slog   *slog.Logger
 }
 
 // Canary makes the false cloud keys of a task: always the same ones for an id.

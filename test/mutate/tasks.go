@@ -70,8 +70,18 @@ var tasks = []Guard{
 	{"money: calls in flight count", "core/task/money.go", `	spent := e.CostCents.Add(reserved)`, `	spent := e.CostCents`, "./core/broker", "TestFiftyAtOnceNeverOvershoot/budget"},
 	{"money: the threshold", "core/task/money.go", `c.Cost.Cmp(most) > 0 {`, `c.Cost.Cmp(most) > 1 {`, "./core/broker", "TestThreshold"},
 	{"money: the daily limit counts calls in flight", "core/task/money.go", `		today := t.today(f, app).Add(inApp)`, `		today := t.today(f, app)`, "./core/broker", "TestFiftyAtOnceNeverOvershoot/daily"},
-	{"money: a step of the clock begins no day", "core/budget/ledger.go", `	if step != 0 {`, `	if step == 1 {`, "./core/budget", "TestDayOfTheLedger"},
-	{"money: a step of the clock begins no day before its line", "core/task/money.go", `		now = t.seen.wall.Add(t.opt.Mono() - t.seen.ran)`, `		_ = t.seen.ran`, "./core/broker", "TestClockStepsResetNoLimit"},
+	{"money: a step of the clock begins no day", "core/task/passed.go", `	went := max(0, at-millis(from)-ev.Clock)`, `	went := max(0, at-millis(from))`, "./core/broker", "TestClockStepsResetNoLimit"},
+	{"money: no time off begins a day by itself", "core/task/passed.go", `	if ev.Start {
+		p.Known = false
+		return false
+	}
+`, ``, "./core/broker", "TestClockStepsResetNoLimit"},
+	{"money: a step of the clock begins no day before its line", "core/task/passed.go", `	return t.opt.Mono() - t.seen.ran`, `	return t.opt.Now().Sub(t.seen.wall)`, "./core/broker", "TestClockStepsResetNoLimit"},
+	{"money: a night off begins a day", "core/budget/ledger.go", `	if days > 0 {`, `	if days > 99 {`, "./core/broker", "TestClockStepsResetNoLimit"},
+	{"money: what was spent in doubt counts", "core/budget/ledger.go", `		l.today = l.doubt`, `		l.today = nil`, "./core/broker", "TestClockStepsResetNoLimit"},
+	{"tasks: an end in order proves the time", "core/task/queue.go", `	if err := q.Note(context.Background(), noteEnd, nil, ""); err != nil {`, `	if err := error(nil); err != nil {`, "./core/broker", "TestClockStepsResetNoLimit"},
+	{"tasks: no clock deletes early", "core/task/passed.go", `	return t.fold.Passed.Age+t.since().Milliseconds()-e.EndAge >= keep`, `	return t.opt.Now().UnixMilli()-t.fold.Passed.Day+t.fold.Passed.Age-e.EndAge >= keep`, "./core/broker", "TestNoClockDeletesEarly"},
+	{"tasks: time off counts once it is proven", "core/task/passed.go", `		p.Age = max(p.Age, p.Sure.Age+at-p.Sure.At)`, `		p.Age = max(p.Age, p.Sure.Age)`, "./core/broker", "TestNoClockDeletesEarly"},
 	{"money: a result gives back what was reserved", "core/task/fold.go", `	f.release(e, c)
 	r := &CallResult`, `	r := &CallResult`, "./core/broker", "TestReservationsAreGivenBack"},
 	{"money: turned off is off", "core/task/calls.go", `	if c.Spends && !f.Rights[app].Allowed(permission.Money) {`, `	if c.Spends && f.Paused {`, "./core/broker", "TestMoneyTurnedOff"},
