@@ -215,7 +215,8 @@ func TestLayersAreFoldedUnderAWatch(t *testing.T) {
 	w.stirs()
 	w.pass(time.Second)
 	w.took()
-	w.off(40 * 24 * time.Hour) // keepDays later, with the oldest of them at hand
+	w.pass(31 * 24 * time.Hour) // keepDays later
+	w.off(time.Hour)
 	w.add("hello", files("notes", "home"))
 	ctx, cancel := context.WithTimeout(t.Context(), generous)
 	defer cancel()
