@@ -80,6 +80,10 @@ func Node(programs, folder string) (string, error) {
 // App looks at an app's folder. The error is about what is needed to look, not about
 // the app.
 func App(ctx context.Context, programs, folder string) (Report, error) {
+	return look(ctx, programs, folder, true)
+}
+
+func look(ctx context.Context, programs, folder string, types bool) (Report, error) {
 	name := filepath.Base(folder)
 	r := Report{App: name, Problems: []Problem{}}
 	if err := declare.CheckName(name); err != nil {
@@ -115,10 +119,10 @@ func App(ctx context.Context, programs, folder string) (Report, error) {
 		return r, err
 	}
 	r.read(src)
-	if err := r.types(ctx, program, tree, src); err != nil {
-		return r, err
+	if types {
+		err = r.types(ctx, program, tree, src)
 	}
-	return r, nil
+	return r, err
 }
 
 func (r *Report) add(file string, line int, format string, args ...any) {
@@ -331,7 +335,7 @@ func (r *Report) types(ctx context.Context, program, tree string, src *declare.S
 		}
 	}
 	conf, err := json.Marshal(map[string]any{"files": files, "compilerOptions": map[string]any{
-		"target": "esnext", "lib": []string{"esnext"}, "types": []string{"node"}, "typeRoots": []string{filepath.Join(modules, "@types")}, "module": "nodenext", "noEmit": true,
+		"target": "esnext", "lib": []string{"esnext"}, "types": []string{"node"}, "typeRoots": []string{filepath.Join(modules, "@types")}, "module": "esnext", "moduleResolution": "bundler", "moduleDetection": "force", "noEmit": true,
 		"allowImportingTsExtensions": true, "erasableSyntaxOnly": true, "verbatimModuleSyntax": true, "isolatedModules": true, "strict": true, "skipLibCheck": true,
 	}})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 var (
 	readsKey = regexp.MustCompile(`\b(\w+)\.secret\(\s*(?:(['"` + "`" + `])([A-Z][A-Z0-9_]*)['"` + "`" + `]|(\w+))\s*\)`)
 	constant = regexp.MustCompile(`\bconst\s+(\w+)\s*(?::[^=]+)?=\s*['"]([A-Z][A-Z0-9_]*)['"]`)
+	comment  = regexp.MustCompile(`(^|\s)//.*$`)
 	address  = regexp.MustCompile(`['"` + "`" + `](https?)://([^/'"` + "`" + `\s$?#:@]+)(?::([0-9]+))?`)
 )
 
@@ -49,9 +50,10 @@ func (r *Report) read(src *declare.Source) {
 			named[m[1]] = m[2]
 		}
 		for n, line := range slices.Collect(strings.Lines(text)) {
-			if c := strings.TrimSpace(line); strings.HasPrefix(c, "//") || strings.HasPrefix(c, "*") || strings.HasPrefix(c, "/*") {
+			if c := strings.TrimSpace(line); strings.HasPrefix(c, "*") || strings.HasPrefix(c, "/*") {
 				continue
 			}
+			line = comment.ReplaceAllString(strings.TrimRight(line, "\r\n"), "")
 			for _, m := range readsKey.FindAllStringSubmatch(line, -1) {
 				key := m[3]
 				if key == "" {
