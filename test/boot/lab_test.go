@@ -3,6 +3,7 @@ package boot
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -160,9 +161,18 @@ func guestTests(t *testing.T) map[string]string {
 		"tools/boxd":     box.GoStatic(t, "gurtos/cmd/boxd"),
 	}
 	for _, p := range inGuest {
-		files["tests/"+testName(p.pkg)] = box.GoTest(t, p.pkg, p.cgo)
+		if asked(testName(p.pkg)) {
+			files["tests/"+testName(p.pkg)] = box.GoTest(t, p.pkg, p.cgo)
+		}
 	}
 	return files
+}
+
+// asked says whether go test's -run, such as TestLab$/sandbox-quota, wants a subtest of TestLab: others aren't built.
+func asked(subtest string) bool {
+	_, pattern, some := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
+	match, err := regexp.MatchString(pattern, subtest)
+	return !some || err != nil || match
 }
 
 func gcc(t *testing.T, source string) string {

@@ -3,7 +3,7 @@ package mutate
 func init() { Guards = append(Guards, layered...) }
 
 // layered are the guards of what sandboxes see of folders and leave in them. That the kernel holds disk
-// caps is tried in the guest alone, where there are quotas.
+// caps is tried in the guest, where there are quotas: those guards need a built image.
 var layered = []Guard{
 	{"layers: no setuid file is sealed", "sandbox/layers/seal.go", `if st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {`, `if false {`, "./sandbox/layers", "TestSealedLayerStandsAlone|TestSealCut"},
 	{"layers: no file capability is sealed", "sandbox/layers/seal.go", `case a == xattrCaps, `, `case `, "./sandbox/layers", "TestSealTakesAway"},
@@ -36,4 +36,13 @@ var layered = []Guard{
 	{"layers: a conflict needs a task that saw it", "sandbox/layers/undo.go", `!u.saw[top.k]`, `false`, "./sandbox/layers", "TestUndoTells"},
 	{"layers: files put in belong to the tasks' owner", "sandbox/layers/writer.go", `if err := unix.Fchown(int(f.Fd()), Canonical, Canonical); err != nil {`, `if false {`, "./sandbox/layers", "TestWriterPuts"},
 	{"quota: a measured cap ends", "sandbox/quota/quota.go", `return bytes >= c.bytes || inodes >= c.inodes, err`, `return bytes >= 4*c.bytes || inodes >= c.inodes, err`, "./sandbox/quota", "TestMeasuredCap"},
+	{"quota: the kernel holds bytes", "sandbox/quota/xfs.go", `blockHard: uint64(l.bytesHard / blockSize),`, `blockHard: 0,`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"quota: the kernel holds the number of files", "sandbox/quota/xfs.go", `inodeHard: uint64(l.inodesHard),`, `inodeHard: 0,`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"quota: what is made later is in the project", "sandbox/quota/xfs.go", `a.flags = id, a.flags|projectInherit`, `a.flags = id, a.flags`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"quota: a layer on disk keeps its project", "sandbox/quota/quota.go", `if u.inodes == 0 && u.bytes == 0 {`, `if u.inodes >= 0 {`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"quota: a task that goes on keeps its project", "sandbox/quota/quota.go", `		if id != 0 {
+			return id, nil`, `		if id != 0 && id == 1 {
+			return id, nil`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"quota: home and work have one cap", "sandbox/quota/quota.go", `			err = assign(d, id)`, `			err = assign(dirs[0], id)`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"sandbox: memory ends all of a sandbox, by the kernel", "sandbox/cgroup/limits.go", `"memory.oom.group": "1"`, `"memory.oom.group": "0"`, "./test/boot", "TestLab$/sandbox$"},
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gurtos/image/build"
 )
 
 // Guard is a place in the code and the test that must notice when it is broken.
@@ -127,6 +129,11 @@ func Run(ctx context.Context, root, match string, out io.Writer) (noticed int, e
 	guards := slices.DeleteFunc(slices.Clone(Guards), func(g Guard) bool { return !strings.Contains(g.Name, match) })
 	if err := Check(root, guards); err != nil {
 		return 0, err
+	}
+	if slices.ContainsFunc(guards, func(g Guard) bool { return g.Pkg == "./test/boot" }) {
+		if _, err := build.Built(root); err != nil { // or each of their tests would fail for want of it
+			return 0, err
+		}
 	}
 	tree, err := os.MkdirTemp("", "mutate")
 	if err != nil {
