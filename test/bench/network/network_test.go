@@ -248,7 +248,7 @@ func peers(b testing.TB) []peer {
 		{"mitmproxy", "8883", "", []string{"mitmdump", "-q", "--listen-host", clientGate, "--listen-port", "8883", "--ignore-hosts", ".*"}},
 	} {
 		if _, err := exec.LookPath(p.args[0]); err != nil {
-			b.Logf("%s is not installed, and not measured", p.name)
+			b.Errorf("%s is not installed: `make bench` installs it where it may", p.name)
 			continue
 		}
 		if p.conf != "" {
