@@ -76,7 +76,10 @@ var network = []Guard{
 	{"key swap: fields come back clean", "netpolicy/swap.go", `	cleanFields(r.Header, with)
 `, "", "./netpolicy", "TestSwap$"},
 	{"key swap: trailers come back clean", "netpolicy/swap.go", `func() { cleanFields(r.Trailer, with) }`, `func() {}`, "./netpolicy", "TestSwap$"},
-	{"key swap: a body comes back clean", "netpolicy/swap.go", `	c.w = with(&c.out)`, `	c.w = readWriter{&c.out}
+	{"key swap: a body comes back clean", "netpolicy/swap.go", `	c.w = with(&c.out)`, `	c.w = struct {
+		io.Writer
+		io.Closer
+	}{&c.out, r}
 	_ = with`, "./netpolicy", "TestSwap$"},
 	{"key swap: what is packed is not passed on", "netpolicy/swap.go", `return fmt.Errorf("the answer is packed as %q, which can't be cleaned", enc)`, `break`, "./netpolicy", "TestSwapPacked"},
 	{"key swap: only the declared requests", "netpolicy/swap.go", `case sw.Requests != nil && !matches(sw.Requests, r):`, `case false:`, "./netpolicy", "TestSwapLists"},
