@@ -60,6 +60,8 @@ var Packages = []Package{
 	{"bubblewrap", "make bench compares with it", []string{"/usr/bin/bwrap"}, Test},
 	{"crun", "make bench compares with it", []string{"/usr/bin/crun"}, Test},
 	{"runc", "make bench compares with it", []string{"/usr/sbin/runc", "/usr/bin/runc"}, Test},
+	{"nftables", "make bench compares with a link that it guards", []string{"/usr/sbin/nft"}, Test},
+	{"iproute2", "makes and shapes that link", []string{"/usr/sbin/tc", "/sbin/tc"}, Test},
 	{"squid", "make bench compares with it", []string{"/usr/sbin/squid"}, Test},
 	{"tinyproxy", "make bench compares with it", []string{"/usr/bin/tinyproxy"}, Test},
 	{"mitmproxy", "make bench compares with it", []string{"/usr/bin/mitmdump"}, Test},
