@@ -175,6 +175,7 @@ func (h *host) answer(ctx context.Context, p struct {
 		return nil, errors.New("approved: true or false is needed")
 	}
 	if p.By != h.a.name && !strings.HasPrefix(p.By, h.a.name+":") {
+		h.a.trouble("it tried to answer a question as %q", declare.Clip(p.By))
 		return nil, fmt.Errorf("by: an app answers as itself: %s, or that with a colon and more behind it, such as %s:name", h.a.name, h.a.name)
 	}
 	if utf8.RuneCountInString(p.By) > maxBy || strings.ContainsFunc(p.By, unprintable) {
@@ -246,6 +247,7 @@ func (h *host) secret(ctx context.Context, p struct {
 		allowed, who = c.secrets, c.what
 	}
 	if !slices.Contains(allowed, p.Name) {
+		h.a.trouble("%s asked for the key %s, which is not listed in its secrets", who, declare.Clip(p.Name))
 		return nil, fmt.Errorf("%s may not read %s: it is not among the keys that it lists in secrets", who, declare.Clip(p.Name))
 	}
 	item := "key:" + p.Name

@@ -256,6 +256,10 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 		case errors.As(err, &late) && d.Cost:
 			return nil, cutOff(d.Name, err)
 		case !errors.Is(err, errGone):
+			var said *thrown
+			if errors.As(err, &said) && said.tampered() {
+				a.trouble("%s: %v", d.Name, err)
+			}
 			return nil, err
 		case n == tries:
 			return nil, cutOff(d.Name, h.p.ended())
@@ -338,9 +342,18 @@ func (r *Registry) hook(ctx context.Context, name, hook string, headers map[stri
 	var out json.RawMessage
 	c := &call{what: "the webhook " + hook, limit: routeTime}
 	if err := h.run(ctx, c, "hook", map[string]any{"name": hook, "body": body, "headers": headers}, &out); err != nil {
+		a.threw(c, err)
 		return nil, &Refusal{500, a.says(err)}
 	}
 	return r.opt.Vault.RedactJSON(out), nil
+}
+
+// threw keeps what a route or webhook threw: nobody else may be told of it.
+func (a *app) threw(c *call, err error) {
+	var said *thrown
+	if errors.As(err, &said) {
+		a.trouble("%s: %v", c.what, err)
+	}
 }
 
 // says words an error of the app for whoever called it.

@@ -79,8 +79,12 @@ func (a *app) failed(err error) {
 func (a *app) trouble(format string, args ...any) {
 	text := a.r.opt.Vault.Redact(strings.ToValidUTF8(a.name+": "+fmt.Sprintf(format, args...), "\uFFFD"))
 	a.r.mu.Lock()
+	same := a.err == text
 	a.err = text
 	a.r.mu.Unlock()
+	if same || a.spend.take(len(text)+200) != nil {
+		return // it is in the log already, or would fill it
+	}
 	if err := a.r.opt.Tasks.Note(context.Background(), NoteError, map[string]any{"app": a.name, "error": text}, ""); err != nil {
 		a.r.opt.Slog.Error("what went wrong in an app was not noted", "app", a.name, "what", text, "why", err)
 	}

@@ -109,6 +109,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request, name string, 
 	var out head
 	if err := h.run(req.Context(), c, "route", params, &out); err != nil {
 		if req.Context().Err() == nil {
+			a.threw(c, err)
 			refuse(w, http.StatusInternalServerError, a.says(err))
 		}
 		return

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,17 @@ const (
 var errGone = errors.New("its process ended before it answered")
 
 // thrown is an error that the app's code threw.
-type thrown struct{ message string }
+type thrown struct {
+	message string
+	code    string // Node's or the system's, such as ERR_ACCESS_DENIED
+	odd     bool   // it was no Error
+}
+
+// tampered says whether it comes of what no app in order does: reaching behind its
+// fence, running out of its store, or throwing what is no error.
+func (e *thrown) tampered() bool {
+	return e.odd || slices.Contains([]string{"ERR_ACCESS_DENIED", "EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EMFILE", "EAGAIN"}, e.code)
+}
 
 func (e *thrown) Error() string { return e.message }
 
@@ -43,6 +54,10 @@ type message struct {
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
+	Data    struct {
+		Code string `json:"code,omitempty"`
+		Odd  bool   `json:"odd,omitempty"`
+	} `json:"data,omitzero"`
 }
 
 // wire is a socket to an app's process. What the process does wrong ends the wire with
@@ -113,7 +128,7 @@ func (w *wire) call(ctx context.Context, method string, params, into any) error 
 		case !ok:
 			return errGone
 		case m.Error != nil:
-			return &thrown{m.Error.Message}
+			return &thrown{m.Error.Message, m.Error.Data.Code, m.Error.Data.Odd}
 		case into == nil:
 			return nil
 		}
@@ -257,7 +272,7 @@ func (w *wire) reply(id int64, out any, err error) {
 		m.Result, err = plain(out)
 	}
 	if err != nil {
-		m.Result, m.Error = nil, &rpcError{-32000, err.Error()}
+		m.Result, m.Error = nil, &rpcError{Code: -32000, Message: err.Error()}
 	}
 	if err := w.put(m); err != nil {
 		w.end() // it is gone

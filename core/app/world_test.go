@@ -67,10 +67,21 @@ func newWorld(t *testing.T, apps map[string]string, set ...func(*app.Options)) *
 	for name, text := range apps {
 		w.put(name, text)
 	}
-	w.host = sandboxtest.Open(t)
+	nets, err := netpolicy.Open(slog.New(slog.DiscardHandler), 1)
+	must(t, err)
+	t.Cleanup(func() { nets.Close() })
+	conf := sandboxtest.Config(t)
+	conf.Disk = w.home
+	conf.Namespaces = func() (sandbox.Namespace, error) {
+		ns, err := nets.Namespace()
+		if err != nil {
+			return nil, err
+		}
+		return ns, nil
+	}
+	w.host = sandboxtest.OpenAs(t, conf)
 	key := filepath.Join(w.home, "vault.env")
 	must(t, vault.Create(durable.Disk, key))
-	var err error
 	w.vault, err = vault.Open(durable.Disk, key)
 	must(t, err)
 	w.spaces, err = workspace.Open(durable.Disk, filepath.Join(w.home, "workspaces"))
@@ -79,7 +90,7 @@ func newWorld(t *testing.T, apps map[string]string, set ...func(*app.Options)) *
 	must(t, err)
 	w.opt = app.Options{
 		Dir: filepath.Join(w.root, "tracks"), SDK: filepath.Join(w.root, "core"), Home: w.home,
-		Vault: w.vault, Workspaces: w.spaces, Runner: runner{w.host}, Layers: onDisk{},
+		Vault: w.vault, Workspaces: w.spaces, Runner: runner{w.host}, Layers: onDisk{}, Network: network{},
 		Slog: slog.New(slog.NewTextHandler(testLog{t}, nil)),
 	}
 	for _, s := range set {
@@ -327,14 +338,7 @@ type onDisk struct{}
 func (onDisk) Create(dir string) error  { return layers.Create(dir) }
 func (onDisk) Recover(dir string) error { _, err := layers.Recover(dir); return err }
 
-// netOf gives apps the network of a box.
-func netOf(t *testing.T) func(*app.Options) {
-	n, err := netpolicy.Open(slog.New(slog.DiscardHandler), 1)
-	must(t, err)
-	t.Cleanup(func() { n.Close() })
-	return func(o *app.Options) { o.Network = network{} }
-}
-
+// network gives apps the network of a box.
 type network struct{}
 
 func (network) Attach(ns sandbox.Namespace, p netpolicy.Policy) (app.Space, error) {

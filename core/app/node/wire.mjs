@@ -23,6 +23,16 @@ export function said(thrown) {
   }
 }
 
+/** What else the box is told of it: the code that Node or the system gave it, and whether it is no Error. */
+function kind(thrown) {
+  try {
+    if (thrown instanceof Refused) return {};
+    return { code: typeof thrown?.code === 'string' ? thrown.code : undefined, odd: !(thrown instanceof Error) };
+  } catch {
+    return { odd: true };
+  }
+}
+
 /** An error that came from the other side. */
 class Refused extends Error {}
 
@@ -86,7 +96,7 @@ export class Wire {
       const result = await this.#methods[method](params);
       answer = line({ jsonrpc: '2.0', id, result: result === undefined ? null : result });
     } catch (thrown) {
-      answer = line({ jsonrpc: '2.0', id, error: { code: -32000, message: said(thrown).slice(0, 4000) } });
+      answer = line({ jsonrpc: '2.0', id, error: { code: -32000, message: said(thrown).slice(0, 4000), data: kind(thrown) } });
     }
     this.#socket.write(answer);
   }
