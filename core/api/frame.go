@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
@@ -45,7 +46,8 @@ var htmlType = regexp.MustCompile(`^(?i:text/html)(?i: *; *charset="?([a-z0-9_-]
 // connection. Those that begin with Access-Control- are the box's to say too.
 var notPassed = []string{
 	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Public-Key-Pins",
-	"Alt-Svc", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch", "Origin-Agent-Cluster", "Set-Login",
+	"Alt-Svc", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch", "Origin-Agent-Cluster", "Set-Login", "Use-As-Dictionary",
+	"Sec-Session-Registration", "Secure-Session-Registration", "Secure-Session-Challenge",
 	"Referrer-Policy", "X-Content-Type-Options", "Www-Authenticate", "Authentication-Info",
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Connection",
 }
@@ -74,14 +76,20 @@ func (f *frame) WriteHeader(status int) {
 		kind = strings.TrimSpace(types[0])
 	}
 	html := htmlType.FindStringSubmatch(kind)
+	to, err := f.location()
+	if err != nil {
+		f.refuse(err)
+		return
+	}
 	if packed := f.head.Get("Content-Encoding"); html != nil && packed != "" && packed != "identity" {
-		f.drop = true
-		f.s.fail(f.c, &Error{Status: http.StatusInternalServerError, Sentence: fmt.Sprintf(
-			"the app's page came compressed (%s), and the box can't put its script into such a page: send it as it is, without Content-Encoding", shown(packed))})
+		f.refuse(fmt.Errorf("the app's page came compressed (%s), and the box can't put its script into such a page: send it as it is, without Content-Encoding", shown(packed)))
 		return
 	}
 	h := f.c.w.Header()
 	f.pass(h)
+	if to != "" {
+		h.Set("Location", to)
+	}
 	if kind == "" {
 		h["Content-Type"] = types // a missing one keeps net/http from guessing
 	}
@@ -99,17 +107,21 @@ func (f *frame) WriteHeader(status int) {
 	f.c.w.WriteHeader(status)
 }
 
+// refuse answers in the app's place.
+func (f *frame) refuse(why error) {
+	f.drop = true
+	f.s.fail(f.c, &Error{Status: http.StatusInternalServerError, Sentence: why.Error()})
+}
+
 // pass copies what an app may say of its answer.
 func (f *frame) pass(h http.Header) {
 	for name, values := range f.head {
 		switch {
-		case slices.Contains(notPassed, name), strings.HasPrefix(name, "Access-Control-"):
+		case slices.Contains(notPassed, name), strings.HasPrefix(name, "Access-Control-"), name == "Location":
 		case name == "Vary":
 			h[name] = append(h[name], values...)
 		case name == "Content-Security-Policy":
 			h[name] = append([]string{sandboxed}, values...) // a browser holds a page to all of them
-		case name == "Location":
-			h.Set(name, f.location(values[0]))
 		default:
 			h[name] = values
 		}
@@ -124,19 +136,47 @@ func (f *frame) free(h http.Header) {
 	}
 }
 
-// location lets a browser that has its token from the address keep it on its way to
-// another route of the app.
-func (f *frame) location(to string) string {
+// plainHost says that a browser takes a host for no other than it reads: 127.1 and its
+// like are addresses to it, and letters of elsewhere or behind % become ours.
+func plainHost(name string) bool {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	last := name[strings.LastIndexByte(strings.TrimSuffix(name, "."), '.')+1:]
+	return hostLetters.MatchString(name) && last != "" && !('0' <= last[0] && last[0] <= '9')
+}
+
+var hostLetters = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+// location is where the answer leads, "" for nowhere. A browser that has its token from
+// the address keeps it on its way to another route of the app. The rest of the box is no
+// place for an app to lead to: the desktop's own request would be led there, with all of
+// the desktop's right.
+func (f *frame) location() (string, error) {
+	to := f.head.Get("Location")
+	if to == "" {
+		return "", nil
+	}
 	ref, err := url.Parse(to)
-	if err != nil || f.c.inQuery == "" {
-		return to
+	if err != nil || strings.ContainsAny(to, "\\\t ") { // which a browser reads in a way of its own
+		return "", fmt.Errorf("the app's route leads to %s, which is no address", shown(to))
 	}
 	u := f.c.r.URL.ResolveReference(ref)
-	home := u.Host == "" || u.Host == f.c.r.Host && (u.Scheme == "http" || u.Scheme == "https")
-	if !home || u.User != nil || !strings.HasPrefix(u.Path, "/t/"+f.c.app.Name+"/") || u.Query().Has("access_token") {
-		return to
+	scheme := u.Scheme
+	if scheme == "" {
+		scheme = "http"
 	}
-	return withToken(u, f.c.inQuery)
+	switch {
+	case u.Host != "" && !plainHost(u.Hostname()):
+		return "", fmt.Errorf("the app's route leads to %s, which is no host's usual spelling", shown(to))
+	case u.Host != "" && !sameHost(scheme+"://"+u.Host, f.c.r.Host):
+		return to, nil
+	case u.User != nil, u.Opaque != "", !strings.HasPrefix(path.Clean(u.Path)+"/", "/t/"+f.c.app.Name+"/"):
+		return "", fmt.Errorf("the app's route leads to %s: it may lead to other routes of the app, or away from the box", shown(to))
+	case f.c.inQuery == "", u.Query().Has("access_token"):
+		return to, nil
+	}
+	return withToken(u, f.c.inQuery), nil
 }
 
 func (f *frame) Write(b []byte) (int, error) {
