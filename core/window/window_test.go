@@ -101,9 +101,10 @@ func TestOpenerWithoutEnd(t *testing.T) {
 func TestOldestGoes(t *testing.T) {
 	w, phone := open(t)
 	away := device{"away", make(chan struct{})}
+	oldest, _ := w.Open("hello", phone)
 	gone, _ := w.Open("hello", away)
-	tokens := []string{}
-	for range Most - 1 {
+	tokens := []string{oldest}
+	for range Most - 2 {
 		token, _ := w.Open("hello", phone)
 		tokens = append(tokens, token)
 	}
