@@ -47,8 +47,8 @@ func TestLab(t *testing.T) {
 	runGuestTests(t, lab)
 }
 
-// netModules are what tasks' networks are made of.
-var netModules = []string{"nf_tables", "nft_chain_nat", "nft_ct", "nft_limit", "nft_log", "nft_redir", "nfnetlink_log"}
+// netModules are what tasks' networks are made of, and what tells whose a connection is.
+var netModules = []string{"nf_tables", "nft_chain_nat", "nft_ct", "nft_limit", "nft_log", "nft_redir", "nfnetlink_log", "inet_diag", "tcp_diag"}
 
 // The power cut has to be seen to lose what a program forgot to sync, or no
 // other test of this folder proves anything; and to lose nothing that was.
