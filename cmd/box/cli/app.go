@@ -96,7 +96,7 @@ func (s *session) switchTo(name string, on bool) (a appAnswer, raw json.RawMessa
 }
 
 func appNewFlags(f *flag.FlagSet) {
-	f.String("in", "", "the `folder` of apps that it goes to; tracks/ of the source tree, or BOX_TRACKS, when it is not given")
+	f.String("in", "", "the `folder` of apps that it goes to; BOX_TRACKS when not given")
 }
 
 // appNew lays a new app down, whole or not at all.

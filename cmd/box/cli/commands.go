@@ -52,7 +52,7 @@ var Commands = []Command{
 	{Name: "app off", Args: "NAME", Short: "Turn an app off", Least: 1, Most: 1, Run: appOff,
 		Long: "Turns an app off: its tools, pages and triggers are gone at once."},
 	{Name: "app new", Args: "[--in FOLDER] NAME", Short: "Make the folder of a new app", Least: 1, Most: 1, Flags: appNewFlags, Run: appNew,
-		Long: "Makes an app to begin with: a tool, a schedule, a page, a test and a demo step, all\nin order. It needs no box:\n\n  box app new weather\n  box app check tracks/weather\n  box app dev tracks/weather"},
+		Long: "Makes an app to begin with: a tool, a schedule, a page, a test and a demo step, all\nin order. It goes to tracks/ of the source tree, and needs no box:\n\n  box app new weather\n  box app check tracks/weather\n  box app dev tracks/weather"},
 	{Name: "app check", Args: "[FOLDER]", Short: "Say what is wrong with an app", Most: 1, Run: appCheck,
 		Long: "Reads an app's folder, the one it is run in when none is named, and says all that\nthe box would refuse: names, syntax that is more than types, imports, what is declared\nwrong. It also tells of keys and hosts that are used and not declared, of packages\nthat are not pinned, and of types that don't fit. It needs no box. Exit code 1 when\nanything is wrong."},
 	{Name: "app dev", Args: "[--running] [--home FOLDER] [FOLDER]", Short: "Run an app while it is written", Most: 1, Flags: appDevFlags, Run: appDev,

@@ -28,8 +28,8 @@ import (
 )
 
 func appDevFlags(f *flag.FlagSet) {
-	f.Bool("running", false, "use the box that runs on this machine, or the one of BOX_URL, and not one of its own")
-	f.String("home", "", "keep the box's data in this `folder`; without it they are gone at the end")
+	f.Bool("running", false, "use the box that runs already, and not one of its own")
+	f.String("home", "", "keep the box's data in this `folder`; else they are gone at the end")
 }
 
 const (
@@ -59,6 +59,12 @@ func appDev(s *session) (err error) {
 	if s.on("running") && s.given("home") {
 		return &usageError{"--running and --home can't be given together: a running box has its data where they are"}
 	}
+	interrupted := s.ctx
+	defer func() {
+		if interrupted.Err() != nil && errors.Is(err, context.Canceled) {
+			err = nil // that is how it ends
+		}
+	}()
 	d := &dev{session: s, name: name}
 	ended := make(chan error, 1)
 	if !s.on("running") {
@@ -66,7 +72,11 @@ func appDev(s *session) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, own.end()) }()
+		defer func() {
+			if late := own.end(); late != nil {
+				err = late
+			}
+		}()
 		s.box, ended = own.client, own.ended
 		d.home = own.home
 	}
@@ -100,13 +110,10 @@ func appDev(s *session) (err error) {
 		case how := <-ended:
 			return fmt.Errorf("the box ended by itself: %w", how)
 		case err := <-following:
-			if ctx.Err() != nil {
-				return nil // interrupted: that is how it ends
-			}
 			return err
 		case <-ctx.Done():
 			<-following
-			return nil
+			return ctx.Err()
 		}
 	}
 }

@@ -172,7 +172,11 @@ func workspacePut(s *session) error {
 		return fmt.Errorf("the box's answer can't be read: %w", err)
 	}
 	return s.print(a.body, func() error {
-		_, err := fmt.Fprintf(s.Out, "%d files, %s put into %s; `box task undo %s` takes them out again\n", pack.files, bytesText(pack.bytes), visible(s.args[0]), t.ID)
+		what, them := fmt.Sprintf("%d files", pack.files), "them"
+		if pack.files == 1 {
+			what, them = "1 file", "it"
+		}
+		_, err := fmt.Fprintf(s.Out, "%s, %s put into %s; `box task undo %s` takes %s out again\n", what, bytesText(pack.bytes), visible(s.args[0]), t.ID, them)
 		return err
 	})
 }

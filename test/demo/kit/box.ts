@@ -47,7 +47,7 @@ export class RunningBox {
 
   /** The environment that boxd and the box command get. */
   env(): Record<string, string | undefined> {
-    const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('BOX_') || name === 'BOX_TASKS_ROOT'));
+    const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('BOX_') || name === 'BOX_TASKS_ROOT' || name === 'BOX_TRACKS'));
     return {
       BOX_TASKS_ROOT: join(root, '.cache', 'tasks'),
       ...own,

@@ -91,7 +91,7 @@ function found(): Step[] {
     .filter((f) => f.endsWith('.ts'))
     .sort()
     .map((f) => ({ name: basename(f, '.ts').replace(/^\d+-/, ''), file: join(dir, f) }));
-  const tracks = join(root, 'tracks');
+  const tracks = process.env['BOX_TRACKS'] ?? join(root, 'tracks');
   for (const app of existsSync(tracks) ? readdirSync(tracks).sort() : []) {
     const file = join(tracks, app, 'demo.ts');
     if (existsSync(file)) steps.push({ name: `track ${app}`, file });
