@@ -3,6 +3,7 @@ package hostile
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,6 +86,9 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("%d attempts are unproven, at most %d may be: %q", len(unproven), most, unproven)
 	}
 	t.Logf("%d attempts, unproven: %q", len(sources), unproven)
+	if os.Getenv("BOX_TEST_ALL") != "" && !t.Failed() {
+		t.Attr("reliability", fmt.Sprintf("%d attempts to get out of a sandbox, or more than it gives, are refused; of %d the control was refused too on this kernel", len(sources), len(unproven)))
+	}
 }
 
 // Each attempt names its source, and each source has its attempt.

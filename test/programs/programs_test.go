@@ -126,6 +126,9 @@ func TestPrograms(t *testing.T) {
 			t.Logf("%.1f s", time.Since(at).Seconds())
 		})
 	}
+	if long() && !t.Failed() {
+		t.Attr("reliability", fmt.Sprintf("%d kinds of programs that agents use, from git to a browser and a database, work in tasks", len(programs)))
+	}
 }
 
 // Eight tasks pack one repository at once, each with a commit of its own. What is left is whole, whichever of them ended last.
