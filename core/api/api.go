@@ -252,6 +252,9 @@ func (s *Server) serve(c *call) error {
 	if err := c.allowed(); err != nil {
 		return err
 	}
+	if err := c.known(); err != nil {
+		return err
+	}
 	if route.Gate != nil {
 		if err := route.Gate(s, c); err != nil {
 			return err

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -179,6 +180,34 @@ func (c *call) nothing() error {
 		return err
 	}
 	return strict.Decode(b, &struct{}{})
+}
+
+// known refuses parameters that the route doesn't have, so that a slip is no silent
+// default. What stands behind an app's own address is the app's, and a link from
+// elsewhere to a page may carry anything.
+func (c *call) known() error {
+	if c.route.Page || strings.HasPrefix(c.route.Path, "/t/") || strings.HasPrefix(c.route.Path, "/hook/") {
+		return nil
+	}
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if slices.ContainsFunc(c.route.Query, func(p Param) bool { return p.Name == name }) {
+			continue
+		}
+		takes := "none"
+		if len(c.route.Query) > 0 {
+			var names []string
+			for _, p := range c.route.Query {
+				names = append(names, p.Name)
+			}
+			takes = strings.Join(names, ", ")
+		}
+		return bad("%s: %s knows no parameter of this name; it takes %s", shown(name), c.route.name(), takes)
+	}
+	return nil
 }
 
 // query reads the parameters that the route has.

@@ -248,6 +248,9 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			{kind: wrong, path: files + "?unpack=tar", body: tarOf(t, tar.Header{Name: "t/x", Typeflag: tar.TypeReg})[:700], status: 400, says: "ends in the middle"},
 			{kind: wrong, path: files + "?unpack=tar", body: tarOf(t, tar.Header{Name: "t/x", Typeflag: tar.TypeReg})[:1024], status: 400, says: "ends in the middle"},
 			{kind: wrong, path: files + "?unpack=tar", body: strings.Repeat("no tar", 200), status: 400, says: "archive"},
+			{kind: wrong, path: files + "?path=caf%e9.txt", body: "x", status: 400, says: `path: \"caf\\xe9.txt\" is not UTF-8: rename it`},
+			{kind: wrong, path: files + "?unpack=tar", body: tarOf(t, tar.Header{Name: "good.txt", Typeflag: tar.TypeReg}, tar.Header{Name: "caf\xe9/x", Typeflag: tar.TypeReg}), status: 400, says: "is not UTF-8: rename it"},
+			{kind: wrong, path: files + "?unpack=tar", body: tarOf(t, tar.Header{Name: "caf\xe9", Typeflag: tar.TypeDir}), status: 400, says: "is not UTF-8: rename it"},
 			{kind: wrong, path: files + "?unpack=zip&path=x", body: "x", status: 400, says: "unpack: "},
 			{kind: wrong, path: files + "?path=a", body: "x", status: 400, says: "folder"},
 			{kind: missing, path: files, body: "x", status: 400, says: "path: "},
@@ -417,6 +420,29 @@ func checkShape(t testing.TB, r *Route, got res) {
 	}
 	if err := schemaOf[at].Validate(v); err != nil {
 		t.Errorf("%s: %v\n%s", r.name(), err, got.body)
+	}
+}
+
+// A parameter that a route doesn't have is refused by name, by every route; one that is
+// not well formed, too.
+func TestUnknownParameters(t *testing.T) {
+	b := newBox(t)
+	for i := range Routes {
+		r := &Routes[i]
+		path := strings.NewReplacer("{id}", "x", "{name}", "x", "{app}", "x", "{path...}", "x", "{file}", "gurtos.js").Replace(r.Path)
+		own := r.Page || strings.HasPrefix(r.Path, "/t/") || strings.HasPrefix(r.Path, "/hook/")
+		for query, says := range map[string]string{
+			"?lmit=1": "lmit: " + r.name() + " knows no parameter of this name; it takes ", "?%zz": "not well formed", "?a%0Ab=1": "a\uFFFDb: ",
+		} {
+			got := b.do(req{as: screen, method: r.Method, path: path + query})
+			refused := got.status == 400 && strings.Contains(got.body, says)
+			if refused == own {
+				t.Errorf("%s%s: %d %s", r.name(), query, got.status, got.body)
+			}
+		}
+	}
+	if got := b.do(req{as: screen, method: "GET", path: "/api/tasks?state=done&limit=5&befor=x"}); !strings.Contains(got.body, "befor: GET /api/tasks knows no parameter of this name; it takes state, workspace, before, limit") {
+		t.Error(got.body)
 	}
 }
 

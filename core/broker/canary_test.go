@@ -72,6 +72,7 @@ func spellings(k string) map[string]string {
 		"two fields, one short": fmt.Sprintf(`{"a":%s,"b":{"c":%s}}`, quoted(k[:3]), quoted(k[3:])),
 		"the last one short":    fmt.Sprintf(`["x",%s,7,%s]`, quoted(k[:n-3]), quoted(k[n-3:])),
 		"five in a row":         fmt.Sprintf(`{"n":[%s,%s,%s,%s,%s]}`, quoted(k[:4]), quoted(k[4:8]), quoted(k[8:12]), quoted(k[12:16]), quoted(k[16:])),
+		"five fields":           fmt.Sprintf(`{"a":%s,"b":%s,"c":%s,"d":%s,"e":%s}`, quoted(k[:4]), quoted(k[4:8]), quoted(k[8:12]), quoted(k[12:16]), quoted(k[16:])),
 		"two fields in base64": fmt.Sprintf(`{"a":%s,"b":%s}`, quoted(base64.StdEncoding.EncodeToString([]byte(k[:h]))),
 			quoted(base64.StdEncoding.EncodeToString([]byte(k[h:])))),
 		"broken into lines": fmt.Sprintf(`{"n":%s}`, quoted(k[:7]+"\n "+k[7:])),

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -121,7 +122,7 @@ func (w *Writer) Link(old, name string) error {
 // Folder makes a folder and those above it; one that is there keeps its files
 // and takes the mode and time.
 func (w *Writer) Folder(name string, mode fs.FileMode, at time.Time) error {
-	p, err := checkPath(name)
+	p, err := newPath(name)
 	if err != nil {
 		return err
 	}
@@ -235,9 +236,18 @@ func (m *marked) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// newPath is checkPath for a name that a person puts in. A task may give a file any name,
+// but one that is no text could be shown and asked for by nobody.
+func newPath(name string) (string, error) {
+	if !utf8.ValidString(name) {
+		return "", &PathError{name, "is not UTF-8: rename it, so that it can be shown and asked for"}
+	}
+	return checkPath(name)
+}
+
 // put makes the folders above name, clears the place and has write fill it.
 func (w *Writer) put(name string, at time.Time, write func(dir int, base string) error) error {
-	p, err := checkPath(name)
+	p, err := newPath(name)
 	if err != nil {
 		return err
 	}

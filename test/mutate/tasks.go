@@ -91,7 +91,7 @@ var tasks = []Guard{
 	{"calls: only a task's own tools", "core/task/calls.go", `		if !slices.Contains(e.Tools, c.Tool) {`, `		if c.Tool == "" {`, "./core/broker", "TestBrokerRefusals|TestTwentyMegabytes"},
 	{"calls: a key stands for one call", "core/task/calls.go", `		if !same {`, `		if same && t.full {`, "./core/broker", "TestKeyForAnotherCallIsRefused"},
 	{"calls: the same call is shared", "core/task/calls.go", `open && same {`, `open && same && t.full {`, "./core/broker", "TestSameCallIsShared"},
-	{"calls: a result is the key's for ever", "core/task/calls.go", `			if result = known.Result; result != nil {`, `			if result = known.Result; result != nil && t.full {`, "./core/broker", "TestCallRunsOnceForAKey"},
+	{"calls: a result is the key's for ever", "core/task/calls.go", `			if result = known.Result; result != nil {`, `			if r := known.Result; r != nil && t.full {`, "./core/broker", "TestCallRunsOnceForAKey"},
 	{"calls: paused starts none", "core/task/calls.go", `	case t.halted():
 		return Turn{Halted: true}, nil, nil
 `, ``, "./core/broker", "TestApprovedWhilePaused"},

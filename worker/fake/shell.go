@@ -18,9 +18,19 @@ const (
 func runOrFail(ctx context.Context, l *line, args []string) error {
 	code, err := l.shell(ctx, args[0])
 	if err == nil && code != 0 {
-		err = l.failed("%s: exit code %d", cut(args[0], 200), code)
+		err = l.failed("%s: exit code %d%s", cut(args[0], 200), code, lastSaid(l.data["output"]))
 	}
 	return err
+}
+
+// lastSaid is the last line of a command's output, as the end of a sentence.
+func lastSaid(output any) string {
+	text, _ := output.(string)
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return ""
+	}
+	return ": " + cut(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]), 200)
 }
 
 func tryRun(ctx context.Context, l *line, args []string) error {
