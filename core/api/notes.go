@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gurtos/core/app"
 	"gurtos/core/settings"
 	"gurtos/core/task"
 	"gurtos/core/watch"
@@ -36,6 +37,8 @@ var notes = []struct{ what, data, doc string }{
 	{"boxd ended", "", "The daemon ended in order."},
 	{"pause", "paused, by", "All agents were paused, or let go on."},
 	{"app", "app, on, by", "An app was turned on or off."},
+	{app.NoteError, "app, error", "What went wrong in an app, as App Center shows it."},
+	{app.NoteBlocked, "app, host, count", "An app tried to reach a host that it may not reach, that often within a minute."},
 	{"permission", "app, set, by", "What an app may do was changed."},
 	{"permission refused", "app, item, tool?", "An app tried what the owner turned off."},
 	{"permission used", "app, item", "An app used a key, or answered a stranger; told once an hour at most."},

@@ -141,7 +141,10 @@ func (r *Registry) read(ctx context.Context, name string) (*build, error) {
 	if err := syncTree(b.dir); err != nil {
 		return nil, err
 	}
-	return b, durable.Replace(durable.Disk, kept, raw, 0o600)
+	if err := durable.Replace(durable.Disk, kept, raw, 0o600); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // forget removes the trees of an app but those named.

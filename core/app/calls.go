@@ -333,10 +333,7 @@ func (r *Registry) hook(ctx context.Context, name, hook string, headers map[stri
 	if err != nil {
 		return nil, &Refusal{503, a.says(err)}
 	}
-	h.mu.Lock()
-	has := h.hooks[hook]
-	h.mu.Unlock()
-	if !has {
+	if !h.hasHook(ctx, hook) {
 		return nil, &Refusal{404, fmt.Sprintf("%s has no webhook %s", name, declare.Clip(hook))}
 	}
 	var out json.RawMessage
@@ -346,6 +343,25 @@ func (r *Registry) hook(ctx context.Context, name, hook string, headers map[stri
 		return nil, &Refusal{500, a.says(err)}
 	}
 	return r.opt.Vault.RedactJSON(out), nil
+}
+
+// hasHook says whether the app serves a webhook, and waits for its triggers, which may
+// be about to make it.
+func (h *host) hasHook(ctx context.Context, name string) bool {
+	has := func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.hooks[name]
+	}
+	if has() {
+		return true
+	}
+	select {
+	case <-h.triggered:
+	case <-h.ctx.Done():
+	case <-ctx.Done():
+	}
+	return has()
 }
 
 // threw keeps what a route or webhook threw: nobody else may be told of it.

@@ -28,7 +28,8 @@ type host struct {
 	end  context.CancelFunc
 	work sync.WaitGroup // listening, and looking whether it still answers
 
-	requests chan struct{} // one for each that waits for its Response
+	requests  chan struct{} // one for each that waits for its Response
+	triggered chan struct{} // closed once its triggers were started
 
 	space Space // its network; nil for none
 
@@ -43,10 +44,11 @@ type host struct {
 	uncaught string // what nothing caught
 }
 
-// launch starts an app's process, has it load the app, and starts its triggers.
+// launch starts an app's process and has it load the app; its triggers start meanwhile,
+// until ctx ends.
 func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) {
 	h := &host{
-		r: r, a: a, made: b.made, set: make(chan struct{}), born: time.Now(), requests: make(chan struct{}, maxRoutes),
+		r: r, a: a, made: b.made, set: make(chan struct{}), born: time.Now(), requests: make(chan struct{}, maxRoutes), triggered: make(chan struct{}),
 		calls: map[int64]*call{}, hooks: map[string]bool{}, watches: map[int64]func(){}, stops: map[string]bool{},
 	}
 	h.ctx, h.end = context.WithCancel(context.Background())
@@ -91,6 +93,7 @@ func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) 
 		h.wait()
 		return nil, err
 	}
+	h.work.Go(func() { h.startTriggers(ctx) })
 	return h, nil
 }
 
@@ -105,7 +108,7 @@ func (r *Registry) layer(dir string) error {
 	return r.opt.Layers.Create(dir)
 }
 
-// load has the process load the app, and start its triggers.
+// load has the process load the app.
 func (h *host) load(ctx context.Context) error {
 	loading, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than a minute"))
 	defer cancel()
@@ -120,6 +123,12 @@ func (h *host) load(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	return nil
+}
+
+// startTriggers starts the app's triggers, one after the other.
+func (h *host) startTriggers(ctx context.Context) {
+	defer close(h.triggered)
 	for _, name := range h.made.Triggers {
 		var out struct {
 			Stops bool `json:"stops"`
@@ -127,7 +136,7 @@ func (h *host) load(ctx context.Context) error {
 		c := &call{what: "starting the trigger " + name, limit: triggerTime}
 		if err := h.run(ctx, c, "trigger.start", map[string]any{"name": name}, &out); err != nil {
 			if ctx.Err() != nil || h.over() {
-				return err
+				return
 			}
 			h.a.trouble("the trigger %s could not start: %v", name, err)
 			continue
@@ -136,7 +145,6 @@ func (h *host) load(ctx context.Context) error {
 		h.stops[name] = out.Stops
 		h.mu.Unlock()
 	}
-	return nil
 }
 
 // wait waits for the process's end, and then lets go of all that was kept for it.
@@ -213,6 +221,11 @@ func (h *host) why() string {
 
 // stopTriggers stops what can be stopped, and says whether something can't.
 func (h *host) stopTriggers() (stays bool) {
+	select {
+	case <-h.triggered:
+	case <-h.ctx.Done():
+		return false
+	}
 	for _, name := range h.made.Triggers {
 		h.mu.Lock()
 		stops, started := h.stops[name]

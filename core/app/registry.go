@@ -32,6 +32,7 @@ type Registry struct {
 	sdk     map[string][]byte // by file name
 	hostDir string            // the host's own files, as processes see them
 	methods map[string]boxMethod
+	room    room // for bodies of requests
 
 	stripping sync.Mutex
 	stripped  map[string][]byte // the SDK without its types; guarded by stripping
@@ -50,10 +51,14 @@ type Registry struct {
 
 // openTime is how long Open waits for apps that are read for the first time. Those that
 // take longer are there once they are read.
-const openTime = 10 * time.Second
+// The very first time no task needs them yet.
+const (
+	openTime  = 10 * time.Second
+	firstTime = 4 * time.Second
+)
 
 // readers is how many apps are read at once.
-const readers = 2
+const readers = 4
 
 func open(ctx context.Context, o Options) (*Registry, error) {
 	if o.Slog == nil {
@@ -66,7 +71,7 @@ func open(ctx context.Context, o Options) (*Registry, error) {
 		r.end()
 		return nil, err
 	}
-	on, err := r.switches(ctx, names)
+	on, first, err := r.switches(ctx, names)
 	if err != nil {
 		r.end()
 		return nil, err
@@ -84,7 +89,11 @@ func open(ctx context.Context, o Options) (*Registry, error) {
 		}
 		r.apps[name], r.order = a, append(r.order, name)
 	}
-	r.readAll(ctx)
+	patience := openTime
+	if first {
+		patience = firstTime
+	}
+	r.readAll(ctx, patience)
 	return r, nil
 }
 
@@ -112,12 +121,11 @@ func (r *Registry) folders() ([]string, error) {
 
 // switches says which apps the owner has on. What was never seen before is on, but at
 // the very first start only the model app is; either is written down.
-func (r *Registry) switches(ctx context.Context, names []string) (map[string]bool, error) {
-	on, err := r.opt.Tasks.Apps(ctx)
-	if err != nil {
-		return nil, err
+func (r *Registry) switches(ctx context.Context, names []string) (on map[string]bool, first bool, err error) {
+	if on, err = r.opt.Tasks.Apps(ctx); err != nil {
+		return nil, false, err
 	}
-	first := len(on) == 0
+	first = len(on) == 0
 	for _, name := range names {
 		if _, known := on[name]; known || declare.CheckName(name) != nil {
 			continue
@@ -128,43 +136,33 @@ func (r *Registry) switches(ctx context.Context, names []string) (map[string]boo
 			r.opt.Slog.Error("an app's switch was not noted", "app", name, "why", err)
 		}
 	}
-	return on, nil
+	return on, first, nil
 }
 
-// readAll reads the apps, and puts those in use that are on, in the order of their
-// names, whatever the order in which they were read.
-func (r *Registry) readAll(ctx context.Context) {
-	slots := make(chan struct{}, readers)
-	for _, name := range r.order {
-		a := r.apps[name]
-		if a.reading == nil {
-			continue
-		}
-		r.work.Go(func() {
-			defer close(a.reading)
-			slots <- struct{}{}
-			b, err := r.read(r.ctx, name)
-			<-slots
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if err != nil {
-				a.failed(err)
-				return
-			}
-			a.build = b
-		})
-	}
-	known := make(chan struct{})
+// readAll reads the apps in the order of their names, and puts those in use that are
+// on. One that takes long, or never comes to an end, holds up no other.
+func (r *Registry) readAll(ctx context.Context, patience time.Duration) {
+	known, names := make(chan struct{}), slices.Clone(r.order)
 	r.work.Go(func() {
 		defer close(known)
-		for _, name := range r.order {
-			if a := r.apps[name]; a.reading != nil {
-				<-a.reading
-				r.useFirst(a)
+		slots := make(chan struct{}, readers)
+		var reading sync.WaitGroup
+		for _, name := range names {
+			r.mu.Lock()
+			a := r.apps[name]
+			r.mu.Unlock()
+			if a.reading == nil {
+				continue
 			}
+			slots <- struct{}{}
+			reading.Go(func() {
+				defer func() { <-slots }()
+				r.readFirst(a)
+			})
 		}
+		reading.Wait()
 	})
-	late := time.NewTimer(openTime)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case <-known:
@@ -173,21 +171,30 @@ func (r *Registry) readAll(ctx context.Context) {
 	}
 }
 
-// useFirst puts an app in use that is on and was read.
-func (r *Registry) useFirst(a *app) {
-	a.turning.Lock()
-	defer a.turning.Unlock()
+// readFirst reads an app, and puts it in use when it is on.
+func (r *Registry) readFirst(a *app) {
+	defer close(a.reading)
+	b, err := r.read(r.ctx, a.name)
+	if err == nil {
+		r.forget(a.name, b.hash)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || a.build == nil || !a.wanted || a.up {
+	if err != nil {
+		if r.ctx.Err() == nil {
+			a.failed(err)
+		}
 		return
 	}
-	if err := r.clash(a.name, a.build.made); err != nil {
+	a.build = b
+	if r.closed || !a.wanted {
+		return
+	}
+	if err := r.clash(a.name, b.made); err != nil {
 		a.failed(err)
 		return
 	}
-	a.use(a.build)
-	r.forget(a.name, a.build.hash)
+	a.use(b)
 }
 
 // clash says which other app has a tool or job of a name that m declares; r.mu is held.

@@ -21,12 +21,32 @@ const (
 	maxStranger = 1 << 20   // the same when the caller is none
 	bodyPiece   = 256 << 10 // bytes of it in one message
 	drain       = 64 << 20  // of a body that is too large, read and thrown away
-	maxBodies   = 4         // large bodies in memory at once
-	smallBody   = 64 << 10  // that need no such place
+	bodyRoom    = 64 << 20  // of all bodies that are in memory at once
+	strangeRoom = 16 << 20  // of those of callers who are none
 	maxRoutes   = 64        // requests of an app that wait for its Response at once
 )
 
-var bodies = make(chan struct{}, maxBodies)
+// room counts the bytes of bodies in memory, so that many callers can't take it all.
+type room struct {
+	mu   sync.Mutex
+	used int64 // by all
+	none int64 // by callers who are none
+}
+
+// take books n more bytes of a caller's, unless they are too many; free gives all back
+// that it took.
+func (r *room) take(stranger bool, n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n > 0 && (r.used+n > bodyRoom || stranger && r.none+n > strangeRoom) {
+		return false
+	}
+	r.used += n
+	if stranger {
+		r.none += n
+	}
+	return true
+}
 
 // body is a request's, until the app has read it.
 type body struct {
@@ -81,7 +101,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request, name string, 
 		refuse(w, http.StatusNotFound, fmt.Sprintf("there is no app %s that is on", declare.Clip(name)))
 		return
 	}
-	sent, free, err := readBody(w, req)
+	sent, free, err := r.room.read(req)
 	if err != nil {
 		var too *Refusal
 		if errors.As(err, &too) {
@@ -180,36 +200,40 @@ func (h *host) enter(ctx context.Context) error {
 
 func (h *host) leave() { <-h.requests }
 
-// readBody reads a request's body, and holds it to its limit before the app hears of
-// the request.
-func readBody(w http.ResponseWriter, req *http.Request) (b []byte, free func(), err error) {
-	most := int64(maxBody)
+// read reads a request's body, and holds it to its limit before the app hears of the
+// request.
+func (r *room) read(req *http.Request) (b []byte, free func(), err error) {
+	stranger, most := false, int64(maxBody)
 	if req.Header.Get("X-Box-Caller") == "none" {
-		most = maxStranger
+		stranger, most = true, maxStranger
 	}
-	tooLarge := &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("a request to an app is at most %d MB", most>>20)}
-	free = func() {}
-	if req.ContentLength > most {
+	var taken int64
+	free = func() { r.take(stranger, -taken) }
+	refused := func(status int, format string, args ...any) error {
+		free()
 		io.CopyN(io.Discard, req.Body, drain) //nolint:errcheck // a client reads the answer only once it could send
-		return nil, free, tooLarge
+		return &Refusal{status, fmt.Sprintf(format, args...)}
 	}
-	if req.ContentLength < 0 || req.ContentLength > smallBody {
-		select {
-		case bodies <- struct{}{}:
-			free = sync.OnceFunc(func() { <-bodies })
-		case <-req.Context().Done():
-			return nil, free, context.Cause(req.Context())
+	if req.ContentLength > most {
+		return nil, nil, refused(http.StatusRequestEntityTooLarge, "a request to an app is at most %d MB", most>>20)
+	}
+	for piece := make([]byte, 32<<10); ; {
+		n, err := req.Body.Read(piece)
+		if n > 0 && !r.take(stranger, int64(n)) {
+			return nil, nil, refused(http.StatusServiceUnavailable, "the box has too many requests at once: try again in a moment")
+		}
+		taken += int64(n)
+		b = append(b, piece[:n]...)
+		switch {
+		case taken > most:
+			return nil, nil, refused(http.StatusRequestEntityTooLarge, "a request to an app is at most %d MB", most>>20)
+		case errors.Is(err, io.EOF):
+			return b, free, nil
+		case err != nil:
+			free()
+			return nil, nil, err
 		}
 	}
-	b, err = io.ReadAll(io.LimitReader(req.Body, most+1))
-	if err == nil && int64(len(b)) > most {
-		io.CopyN(io.Discard, req.Body, drain) //nolint:errcheck // as above
-		err = tooLarge
-	}
-	if err != nil {
-		free()
-	}
-	return b, free, err
 }
 
 // address is the request's, without the token of the window that it may carry.
