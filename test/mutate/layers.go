@@ -36,6 +36,7 @@ var layered = []Guard{
 	{"layers: a conflict needs a task that saw it", "sandbox/layers/undo.go", `!u.saw[top.k]`, `false`, "./sandbox/layers", "TestUndoTells"},
 	{"layers: files put in belong to the tasks' owner", "sandbox/layers/writer.go", `if err := unix.Fchown(int(f.Fd()), Canonical, Canonical); err != nil {`, `if false {`, "./sandbox/layers", "TestWriterPuts"},
 	{"quota: a measured cap ends", "sandbox/quota/quota.go", `return bytes >= c.bytes || inodes >= c.inodes, err`, `return bytes >= 4*c.bytes || inodes >= c.inodes, err`, "./sandbox/quota", "TestMeasuredCap"},
+	{"layers: a workspace that becomes a link is no way out", "sandbox/layers/hold.go", `unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)`, `unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)`, "./test/hostile", "TestWorkspaceSwapped"},
 	{"quota: the kernel holds bytes", "sandbox/quota/xfs.go", `blockHard: uint64(l.bytesHard / blockSize),`, `blockHard: 0,`, "./test/boot", "TestLab$/sandbox-quota"},
 	{"quota: the kernel holds the number of files", "sandbox/quota/xfs.go", `inodeHard: uint64(l.inodesHard),`, `inodeHard: 0,`, "./test/boot", "TestLab$/sandbox-quota"},
 	{"quota: what is made later is in the project", "sandbox/quota/xfs.go", `a.flags = id, a.flags|projectInherit`, `a.flags = id, a.flags`, "./test/boot", "TestLab$/sandbox-quota"},

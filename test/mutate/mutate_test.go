@@ -28,7 +28,7 @@ func tiny(t *testing.T) string {
 	for name, text := range map[string]string{
 		"go.mod":     "module tiny\n\ngo 1.26\n",
 		"a.go":       "package tiny\n\nfunc Even(n int) bool { return n%2 == 0 }\n",
-		"a_test.go":  "package tiny\n\nimport \"testing\"\n\nfunc TestEven(t *testing.T) {\n\tif Even(3) {\n\t\tt.Error(3)\n\t}\n}\n\nfunc TestBlind(t *testing.T) { Even(3) }\n",
+		"a_test.go":  "package tiny\n\nimport \"testing\"\n\nfunc TestEven(t *testing.T) {\n\tif Even(3) {\n\t\tt.Error(3)\n\t}\n}\n\nfunc TestBlind(t *testing.T) { Even(3) }\n\nfunc TestSick(t *testing.T) { t.Fail() }\n",
 		"sub/b.go":   "package sub\n",
 		"sub/b.txt":  "x\n",
 		".gitignore": "/ignored\n",
@@ -41,6 +41,16 @@ func tiny(t *testing.T) string {
 		}
 	}
 	return dir
+}
+
+func TestSound(t *testing.T) {
+	dir := tiny(t)
+	for test, want := range map[string]string{"^TestEven$": "", "^TestSick$": "although nothing is broken"} {
+		err := Sound(t.Context(), dir, Guard{Pkg: ".", Test: test})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", test, err)
+		}
+	}
 }
 
 func TestTry(t *testing.T) {
