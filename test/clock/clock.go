@@ -122,13 +122,16 @@ func (v *Virtual) Waiting(ctx context.Context, n int) error {
 	}
 }
 
-// Due returns once the first of those who wait is woken after d exactly, or ctx ends.
+// Due returns once somebody waits who is woken after d exactly, or ctx ends.
 func (v *Virtual) Due(ctx context.Context, d time.Duration) error {
 	for {
 		v.mu.Lock()
-		changed := v.changed
+		due, changed := false, v.changed
+		for w := range v.waiting {
+			due = due || w.until-v.mono == d
+		}
 		v.mu.Unlock()
-		if left, ok := v.Next(); ok && left == d {
+		if due {
 			return nil
 		}
 		select {

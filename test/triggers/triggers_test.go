@@ -1,0 +1,224 @@
+package triggers
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The first app of the SDK's page has its schedule: once a day, over a start of the box,
+// a step of the clock and being turned off.
+func TestHelloInTheMorning(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repo, "tracks", "hello", "track.ts"))
+	must(t, err)
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"hello": string(text)})
+	w.noted("trigger armed")
+	w.wake(time.Hour)
+	made := w.until("the morning's task", func(l line) bool { return l.Type == "task.created" })
+	if made.App != "hello" || made.Spec.Source != "schedule" || made.Spec.Title != "Morning note" || fmt.Sprint(made.Spec.Tools) != "[hello.greet]" {
+		t.Errorf("%+v", made)
+	}
+
+	// The clock is set back over the time, and comes to it again.
+	w.clock.Step(w.clock.Now().Add(-30 * time.Minute))
+	w.wake(24*time.Hour + 30*time.Minute) // to the next date's
+	runs := func() []string {
+		var out []string
+		for _, l := range w.all(func(l line) bool { return l.what() == "schedule ran" }) {
+			out = append(out, fmt.Sprint(l.Data["date"], " ", l.Data["late"] == true))
+		}
+		return out
+	}
+	w.noted("schedule ran", func(l line) bool { return l.Data["date"] == "2026-12-02" })
+	if got := runs(); !slices.Equal(got, []string{"2026-12-01 false", "2026-12-02 false"}) {
+		t.Errorf("%q", got)
+	}
+
+	// Missed by an hour while the box was off: made up for, and said.
+	w.off(25 * time.Hour)
+	w.noted("schedule ran", func(l line) bool { return l.Data["date"] == "2026-12-03" && l.Data["late"] == true })
+	w.until("the late task", nth(3, func(l line) bool { return l.Type == "task.created" }))
+
+	// Missed while the app was off: not made up for.
+	w.do("PUT", "/api/apps/hello", `{"on":false}`, 200)
+	w.noted("trigger disarmed")
+	w.clock.Advance(24 * time.Hour)
+	w.do("PUT", "/api/apps/hello", `{"on":true}`, 200)
+	w.until("it is armed again", func() func(line) bool {
+		off := false
+		return func(l line) bool {
+			off = off || l.what() == "trigger disarmed"
+			return off && l.what() == "trigger armed"
+		}
+	}())
+	w.wake(23 * time.Hour)
+	w.noted("schedule ran", func(l line) bool { return l.Data["date"] == "2026-12-05" })
+	if got := runs(); !slices.Equal(got, []string{"2026-12-01 false", "2026-12-02 false", "2026-12-03 true", "2026-12-05 false"}) {
+		t.Errorf("%q", got)
+	}
+	w.until("its task", nth(4, func(l line) bool { return l.Type == "task.created" }))
+}
+
+const watcher = `
+import type { Track } from '../../core/contract.ts';
+import { onFileChange, webhook, schedule } from '../../core/triggers.ts';
+
+export default {
+  name: 'watcher',
+  secrets: ['MAP_KEY'],
+  triggers: [
+    onFileChange({
+      name: 'notes',
+      paths: ['notes/**'],
+      task: (changes) =>
+        changes.some((c) => c.path.startsWith('notes/out/'))
+          ? undefined
+          : { title: 'Seen', worker: 'fake', prompt: 'write notes/out/seen.txt ' + changes.map((c) => c.change + ' ' + c.path).join('; ') },
+    }),
+    webhook({ name: 'push', task: (body, headers) => (headers['x-sign'] === 's' ? { title: 'Pushed ' + body.ref, worker: 'fake', prompt: 'write pushed.txt ' + body.ref } : null) }),
+    schedule({ name: 'fails', dailyAt: '20:00', task: () => { throw new Error('no idea what to do'); } }),
+  ],
+  routes: {
+    'GET /key': (_req, box) => new Response(String(box.secret('MAP_KEY').length)),
+    'POST /task': async (req, box) => Response.json(await box.createTask((await req.json()) as any)),
+    'GET /open': () => new Response('come in'),
+  },
+  openRoutes: ['GET /open'],
+} satisfies Track;
+`
+
+// An app sees files that a person puts in and those that its own tasks leave.
+func TestFilesStartATask(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"watcher": watcher})
+	w.noted("trigger armed", func(l line) bool { return l.Data["trigger"] == "notes" })
+	w.do("PUT", "/api/workspaces/home/files?path=notes/a.md", "a", 201)
+	w.wake(500 * time.Millisecond)
+	made := w.until("its task", func(l line) bool { return l.Type == "task.created" && l.App == "watcher" })
+	w.state(made.Task, "done")
+	if got := w.do("GET", "/api/workspaces/home/files?path=notes/out/seen.txt", "", 200); strings.TrimSpace(got) != "added notes/a.md" {
+		t.Errorf("it was told of %q", got)
+	}
+	// Its own change is told too, and it leaves it at that.
+	w.wake(500 * time.Millisecond)
+	w.until("its own change", nth(2, func(l line) bool { return l.what() == "files seen" }))
+	if n := len(w.created("watcher")); n != 1 {
+		t.Errorf("%d tasks", n)
+	}
+	// What changes while the box goes down and comes up is not missed.
+	w.do("DELETE", "/api/workspaces/home/files?path=notes/a.md", "", 200)
+	w.off(time.Hour)
+	w.wake(500 * time.Millisecond)
+	made = w.until("the task after the start", nth(2, func(l line) bool { return l.Type == "task.created" && l.App == "watcher" }))
+	if !strings.Contains(made.Spec.Prompt, "deleted notes/a.md") {
+		t.Errorf("it was told of %q", made.Spec.Prompt)
+	}
+}
+
+func TestWebhookStartsATask(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"watcher": watcher})
+	w.noted("trigger armed")
+	if got := w.do("POST", "/hook/watcher/push", `{"ref":"main"}`, 200); strings.TrimSpace(got) != "{}" {
+		t.Errorf("without the header: %s", got)
+	}
+	got := w.do("POST", "/hook/watcher/push", `{"ref":"main"}`, 200, "X-Sign", "s")
+	made := w.created("watcher")
+	if len(made) != 1 || !strings.Contains(got, `"task":"`+made[0].Task+`"`) || made[0].Spec.Title != "Pushed main" || made[0].Spec.Source != "watcher" {
+		t.Errorf("%s, %+v", got, made)
+	}
+	w.state(made[0].Task, "done")
+	w.do("POST", "/hook/watcher/other", `{"ref":"main"}`, 404)
+	w.do("POST", "/hook/nobody/push", `{"ref":"main"}`, 404)
+}
+
+// A trigger that fails is told in the log and in the app's error, and its next date comes.
+func TestScheduleThatFails(t *testing.T) {
+	w := newWorld(t, "2026-12-01 19:00", map[string]string{"watcher": watcher})
+	w.noted("trigger armed", func(l line) bool { return l.Data["trigger"] == "fails" })
+	w.wake(time.Hour)
+	failed := w.noted("trigger failed")
+	if failed.Data["trigger"] != "fails" || !strings.Contains(fmt.Sprint(failed.Data["error"]), "no idea what to do") {
+		t.Errorf("%v", failed.Data)
+	}
+	var all []struct{ Name, Error string }
+	all = get[[]struct{ Name, Error string }](w, "/api/apps?all=1")
+	if !strings.Contains(fmt.Sprint(all), "no idea what to do") {
+		t.Errorf("%v", all)
+	}
+	w.wake(24 * time.Hour)
+	w.noted("trigger failed", func(l line) bool { return strings.HasPrefix(fmt.Sprint(l.Data["due"]), "2026-12-02T20:00") })
+}
+
+type permissions struct {
+	App   string
+	Items []struct {
+		Item     string
+		Allowed  bool
+		LastUsed *string
+	}
+	DailyLimitCents   *int
+	DiskCapBytes      int64
+	DeclaredHostsOnly bool
+}
+
+func (p permissions) String() string {
+	var out []string
+	for _, i := range p.Items {
+		s := i.Item
+		if !i.Allowed {
+			s += " off"
+		}
+		if i.LastUsed != nil {
+			s += " used"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, ", ")
+}
+
+// What the owner turns off holds at once in the app that runs, with the sentence and in
+// the log; and is there again when it is turned on.
+func TestPermissionsOfARunningApp(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"watcher": watcher})
+	w.do("PUT", "/api/vault/MAP_KEY", "a long value", 200)
+	items := func() string {
+		for _, p := range get[[]permissions](w, "/api/permissions") {
+			if p.App == "watcher" {
+				return p.String()
+			}
+		}
+		return "no such app"
+	}
+	if got := items(); got != "key:MAP_KEY, strangers" {
+		t.Errorf("before: %s", got)
+	}
+	if got := w.do("GET", "/t/watcher/key", "", 200); got != "12" {
+		t.Errorf("the key: %s", got)
+	}
+	w.do("POST", "/t/watcher/task", `{"title":"t","prompt":"p","hosts":["api.example.com"]}`, 200)
+	if got := items(); got != "key:MAP_KEY used, strangers, shell used, host:api.example.com used" {
+		t.Errorf("after: %s", got)
+	}
+	const allow = " The owner can allow it in Settings, Permissions."
+	for _, row := range []struct{ item, method, path, body, says string }{
+		{"key:MAP_KEY", "GET", "/t/watcher/key", "", "watcher isn't allowed to use MAP_KEY." + allow},
+		{"shell", "POST", "/t/watcher/task", `{"title":"t","prompt":"p"}`, "watcher isn't allowed to run agents that can run commands." + allow},
+		{"host:api.example.com", "POST", "/t/watcher/task", `{"title":"t","prompt":"#","worker":"fake","hosts":["*.example.com"]}`, "watcher isn't allowed to let its agents reach *.example.com." + allow},
+	} {
+		w.do("PUT", "/api/permissions/watcher", `{"`+row.item+`":false}`, 200)
+		if got := w.do(row.method, row.path, row.body, 500); !strings.Contains(got, row.says) {
+			t.Errorf("%s: %s", row.item, got)
+		}
+		w.noted("permission refused", func(l line) bool {
+			return l.Data["app"] == "watcher" && (l.Data["item"] == row.item || strings.HasPrefix(row.item, "host:") && strings.HasPrefix(fmt.Sprint(l.Data["item"]), "host:"))
+		})
+		w.do("PUT", "/api/permissions/watcher", `{"`+row.item+`":true}`, 200)
+		if row.method == "GET" {
+			w.do(row.method, row.path, row.body, 200)
+		}
+	}
+	w.do("POST", "/t/watcher/task", `{"title":"t","prompt":"#","worker":"fake"}`, 200)
+}
