@@ -42,7 +42,7 @@ func TestOldLayersBecomePartOfTheWorkspace(t *testing.T) {
 	if got := strings.Join(b.folded(), " "); got != strings.Join(ids[:30], " ") {
 		t.Fatal(got)
 	}
-	if _, err := b.tasks.Undo(t.Context(), ids[0], "me"); err == nil || !strings.Contains(err.Error(), "can't be undone any more") {
+	if _, err := b.tasks.Undo(t.Context(), ids[0], "me"); err == nil || !strings.Contains(err.Error(), "can't be undone any more: its changes have been part of the workspace since 2") {
 		t.Fatal(err)
 	}
 	if _, err := b.tasks.UndoPreview(t.Context(), ids[29]); err == nil || !strings.Contains(err.Error(), "can't be undone any more") {
@@ -77,6 +77,15 @@ func TestOldLayersBecomePartOfTheWorkspace(t *testing.T) {
 	if _, err := b.tasks.Undo(t.Context(), ids[31], "me"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Of many layers of any age the oldest become part of the workspace together, before a view could have too many.
+func TestManyLayersBecomePartOfTheWorkspace(t *testing.T) {
+	b := newBox(t, boxOptions{synced: heard})
+	for range 201 {
+		b.finish(b.begin(""))
+	}
+	eventually(t, func() bool { return len(b.folded()) == 17 }, func() string { return fmt.Sprint(len(b.folded())) })
 }
 
 // folded are the tasks that the log says are part of their workspace.

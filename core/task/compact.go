@@ -14,16 +14,22 @@ import (
 
 // A workspace may have any number of done tasks, but a view only so many layers. So
 // the oldest ones become part of the workspace's base: those older than keepDays once
-// there are foldAbove of them more than are kept, and those of any age above
-// mostLayers. Such a task can't be undone any more.
+// there are foldAbove of them more than are kept, and foldAbove of any age, at once
+// since each fold looks at the whole workspace, when there are more than mostLayers.
+// Such a task can't be undone any more.
 const (
 	keptLayers = 64
 	foldAbove  = 16
-	mostLayers = 320 // a view takes layers.MaxLowers
+	mostLayers = 200 // a view takes layers.MaxLowers: those that a long task sees can't go before it ends
 )
 
-func foldedError(id string) error {
-	return &Invalid{"", id + " can't be undone any more: its changes are so old that they became part of the workspace"}
+// foldedError says that a task can't be undone. at is empty while its changes are on
+// their way into the workspace.
+func foldedError(id, at string) error {
+	if at == "" {
+		return &Invalid{"", id + " can't be undone any more: its changes are just becoming part of the workspace, which has so many tasks"}
+	}
+	return &Invalid{"", id + " can't be undone any more: its changes have been part of the workspace since " + at}
 }
 
 func foldedNote(workspace string, tasks []string) actionlog.Event {
@@ -31,10 +37,10 @@ func foldedNote(workspace string, tasks []string) actionlog.Event {
 }
 
 // folded takes tasks out of the layers of their workspace.
-func (f *fold) folded(tasks []string) {
+func (f *fold) folded(tasks []string, at string) {
 	for _, id := range tasks {
 		if e := f.own(id); e != nil && e.State == Done {
-			e.Folded = true
+			e.Folded, e.FoldedAt = true, at
 			f.done[e.Workspace] = slices.DeleteFunc(f.done[e.Workspace], func(o string) bool { return o == id })
 		}
 	}
@@ -56,8 +62,11 @@ func (t *Tasks) foldable() map[string][]string {
 	defer t.mu.Unlock()
 	out := map[string][]string{}
 	for workspace, done := range t.fold.done {
-		n := 0
-		for n < len(done) && (len(done)-n > mostLayers || len(done)-n > keptLayers && t.aged(t.fold.Tasks[done[n]])) {
+		n, most := 0, mostLayers
+		if len(done) > mostLayers {
+			most -= foldAbove
+		}
+		for n < len(done) && (len(done)-n > most || len(done)-n > keptLayers && t.aged(t.fold.Tasks[done[n]])) {
 			n++
 		}
 		if n < foldAbove && len(done) <= mostLayers {

@@ -92,7 +92,7 @@ func (t *Tasks) leave(ctx context.Context, id string, to State, why, by string, 
 			return nil, &Refused{id, e.State, to}
 		}
 		if e.Folded || t.folding[id] {
-			return nil, foldedError(id)
+			return nil, foldedError(id, e.FoldedAt)
 		}
 		// The state comes before the notes: of a batch that a power cut tears, the
 		// first lines are left, and they must be those that stop the task.

@@ -55,6 +55,7 @@ type entry struct {
 	EndSeq   int64        // of the line that ended it
 	EndAge   int64        // Passed.Age then
 	Folded   bool         // its layer became part of the workspace's base for good
+	FoldedAt string       // when the log said so
 	ModelAsk int          // questions asked for the model's cost
 	Granted  budget.Cents // what those that were approved added to the budget for the model
 	Use      modelUse     // tokens

@@ -73,7 +73,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 			e.Alias[d.Key] = d.With
 		}
 	case noteFolded:
-		f.folded(d.Tasks)
+		f.folded(d.Tasks, ev.At)
 	case noteRights:
 		return f.setRights(d.App, d.Set)
 	case NoteApp:

@@ -158,15 +158,18 @@ func (t *Tasks) UndoPreview(ctx context.Context, id string) ([]UndoPath, error) 
 	if err != nil {
 		return nil, err
 	}
-	folded := false
-	if err := t.read(ctx, func(f *fold) error { folded = f.Tasks[id].Folded || t.folding[id]; return nil }); err != nil {
+	folded, since := false, ""
+	if err := t.read(ctx, func(f *fold) error {
+		folded, since = f.Tasks[id].Folded || t.folding[id], f.Tasks[id].FoldedAt
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	if !e.State.Can(Undone) {
 		return nil, &Refused{id, e.State, Undone}
 	}
 	if folded {
-		return nil, foldedError(id)
+		return nil, foldedError(id, since)
 	}
 	out := []UndoPath{}
 	if e.State != Done {

@@ -18,7 +18,7 @@ import (
 const atOnce = 8
 
 // mostLayers is how many tasks of a workspace are done before they are undone: of more, the oldest could not be.
-const mostLayers = 250
+const mostLayers = 150
 
 // prompt leaves files of every kind that sealing looks at, and processes that a task forgets.
 const prompt = `write notes.txt some text
