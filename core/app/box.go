@@ -426,9 +426,12 @@ func (h *host) fire(ctx context.Context, id int64, name string, f watch.Fired) e
 	c := &call{what: "the trigger " + name, limit: routeTime}
 	err := h.run(ctx, c, "fire", map[string]any{"watch": id, "fired": f}, nil)
 	var late *slow
+	var never unsent
 	switch {
-	case errors.Is(err, errGone), err != nil && ctx.Err() != nil:
+	case errors.As(err, &never):
 		return fmt.Errorf("%w: %w", watch.ErrNotTaken, err)
+	case err != nil && ctx.Err() != nil:
+		return err // ended with the app, the trigger or the box: nobody's fault
 	case err != nil && !errors.As(err, &late):
 		h.a.trouble("the trigger %s: %v", name, err)
 	}

@@ -26,6 +26,11 @@ const (
 // errGone says that the process ended before it answered.
 var errGone = errors.New("its process ended before it answered")
 
+// unsent is why the app's process never got a call.
+type unsent struct{ error }
+
+func (e unsent) Unwrap() error { return e.error }
+
 // thrown is an error that the app's code threw.
 type thrown struct {
 	message string
@@ -112,7 +117,7 @@ func (w *wire) call(ctx context.Context, method string, params, into any) error 
 	w.mu.Lock()
 	if w.broken != nil {
 		w.mu.Unlock()
-		return errGone
+		return unsent{errGone}
 	}
 	w.last++
 	id := w.last
@@ -120,7 +125,7 @@ func (w *wire) call(ctx context.Context, method string, params, into any) error 
 	w.mu.Unlock()
 	if err := w.send(message{ID: &id, Method: method}, params); err != nil {
 		w.giveUp(id)
-		return err
+		return unsent{err}
 	}
 	select {
 	case m, ok := <-c:
