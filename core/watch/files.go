@@ -48,7 +48,7 @@ func (w *watching) lookAtFiles() (time.Duration, error) {
 		w.pass(is)
 		return 0, nil
 	}
-	kept, err := w.hand(Fired{At: stamp(at), Changes: changes})
+	kept, err := w.tell(at, changes)
 	if kept != nil || w.Watches.ctx.Err() != nil {
 		// They are told with what comes until the app is there, or the box again.
 		w.opt.Tasks.Hold(w.app, w.Name, w.Workspace, w.was)
@@ -63,6 +63,26 @@ func (w *watching) lookAtFiles() (time.Duration, error) {
 	}
 	w.pass(is)
 	return 0, nil
+}
+
+// Of one call: what an app's socket takes in one message is some megabytes.
+const (
+	mostChanges = 10_000
+	mostPaths   = 2 << 20 // bytes of their paths
+)
+
+// tell hands changes to the app, in several calls where they are many.
+func (w *watching) tell(at time.Time, changes []Change) (kept, err error) {
+	for len(changes) > 0 && kept == nil && err == nil {
+		n, size := 0, 0
+		for n < len(changes) && n < mostChanges && size < mostPaths {
+			size += len(changes[n].Path)
+			n++
+		}
+		kept, err = w.hand(Fired{At: stamp(at), Changes: changes[:n]})
+		changes = changes[n:]
+	}
+	return kept, err
 }
 
 func (w *watching) compare() (Sight, []Change, error) {
