@@ -22,7 +22,7 @@ export default async (d: CoreKit) => {
   const secret = `demo-${'secret-value'}-${process.pid}-0123456789`;
   await d.api('PUT', '/api/vault/SHOP_KEY', secret);
   const names = await d.api('GET', '/api/vault');
-  d.check(names.length === 1 && names[0].name === 'SHOP_KEY' && names[0].setAt && !JSON.stringify(names).includes(secret), 'the vault lists names and times, never values');
+  d.check(names.some((k: any) => k.name === 'SHOP_KEY' && k.setAt) && !JSON.stringify(names).includes(secret), 'the vault lists names and times, never values');
   await d.refused(400, '', 'PUT', '/api/vault/SHORT', '1234567');
   await d.refused(400, '', 'PUT', '/api/vault/lower_case', 'long enough a value');
   const peek = await d.task('Looks for it', [`try cat ${d.home}/vault.env /etc/box/vault.env`, 'try env | grep SHOP_KEY', `try ls ${d.home}`]);
@@ -30,7 +30,7 @@ export default async (d: CoreKit) => {
   const steps = await d.steps(peek.id);
   d.check([1, 2, 3].every((line) => steps[line].exit !== 0), 'a task sees neither the vault, nor the key, nor the home of the box');
   await d.api('DELETE', '/api/vault/SHOP_KEY');
-  d.check((await d.api('GET', '/api/vault')).length === 0, 'a key can be taken out');
+  d.check(!JSON.stringify(await d.api('GET', '/api/vault')).includes('SHOP_KEY'), 'a key can be taken out');
   const said = readFileSync(join(d.home, 'log.jsonl'), 'utf8') + d.box.said();
   const forms = [secret, Buffer.from(secret).toString('base64'), Buffer.from(secret).toString('hex'), encodeURIComponent(secret)];
   d.check(said.includes('SHOP_KEY') && !forms.some((f) => said.includes(f)), "its name is in the log, its value nowhere in what the box wrote");

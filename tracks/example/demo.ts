@@ -76,8 +76,10 @@ export default async (d: DemoKit) => {
   d.check(armed.length === 3, 'the box watches the clock and files for it');
 
   // Reader, notes, keys, jobs.
-  const sum = await d.waitFor('the reader', async () => ((await d.api('GET', t('/seen'))).spent === 50 ? 50 : undefined), 30_000);
-  d.check(sum === 50, 'a reader has had every line');
+  const all = (await log()).reduce((sum, e) => sum + (e.type === 'tool.result' ? (e.cents ?? 0) : 0), 0);
+  const read = async () => Math.abs((await d.api('GET', t('/seen'))).spent - all) < 1e-6;
+  await d.waitFor('the reader', read, 30_000);
+  d.check(all >= 50, `a reader has had every line: tools have spent ${all} cents`);
   await d.api('POST', t('/note'), 'remember this');
   d.check((await log()).some((e) => e.type === 'note' && e.track === 'example' && (e.data as any).said === 'remember this'), 'a note stands in the log');
   d.check((await d.api('GET', t('/key'))).letters === 15, 'a route reads a key and tells a fact about it');
@@ -115,6 +117,6 @@ export default async (d: DemoKit) => {
   const gone = await d.api('POST', '/api/tasks', { title: 't', prompt: 'step x', worker: 'fake', tools: ['example.greet'] }).catch((err) => err.message);
   d.check(String(gone).includes('example.greet'), `and so are its tools: ${gone}`);
   await d.api('PUT', '/api/apps/example', { on: true });
-  d.check((await d.api('GET', t('/seen'))).spent === 50, 'on again, it has what it had in its store');
+  d.check(await read(), 'on again, it has what it had in its store');
   await d.api('PUT', '/api/apps/example', { on: false });
 };

@@ -1,7 +1,8 @@
 // A box of its own for a run: boxd in a temporary home on a free port, with nothing of the caller's own box.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -34,11 +35,14 @@ export class RunningBox {
   #process: ChildProcess | undefined;
   #ended: Promise<string> = Promise.resolve('it was not started');
   #said = '';
+  /** A value of the vault that must get nowhere else; leaks() searches for it. */
+  readonly #planted = `pl${randomBytes(24).toString('hex')}`;
 
   constructor(program = join(root, 'bin', 'boxd'), ...args: string[]) {
     this.#program = program;
     this.#args = args;
     RunningBox.all.add(this);
+    writeFileSync(join(this.home, 'vault.env'), `PLANTED_KEY=${this.#planted}\n`, { mode: 0o600 });
   }
 
   get url(): string {
@@ -85,9 +89,11 @@ export class RunningBox {
     }
   }
 
-  /** Ends it in order. */
+  /** Ends it in order, after a look whether the vault's value got anywhere. */
   async stop(): Promise<void> {
     if (!this.#running()) return;
+    const leaks = await this.leaks();
+    if (leaks.length > 0) throw new Error(`a value of the vault stands in ${leaks.join(', ')}`);
     this.#process?.kill('SIGTERM');
     const late = setTimeout(() => this.#process?.kill('SIGKILL'), 60_000);
     const how = await this.#ended;
@@ -141,6 +147,34 @@ export class RunningBox {
     const p = spawnSync(join(root, 'bin', 'box'), args, { env: this.env(), encoding: 'utf8', maxBuffer: 64 << 20 });
     if (p.error) throw p.error;
     return { code: p.status ?? -1, out: p.stdout + p.stderr };
+  }
+
+  /**
+   * Where the vault's value stands besides the vault: in a file of the box, in what it printed, and, while it runs, in what it answers. Plain, in hex, and in
+   * base64 at each offset.
+   */
+  async leaks(): Promise<string[]> {
+    const value = Buffer.from(this.#planted);
+    const spellings = [value.toString(), value.toString('hex'), value.toString('hex').toUpperCase()];
+    for (const pad of [0, 1, 2]) {
+      const text = Buffer.concat([Buffer.alloc(pad), value]).toString('base64').replace(/=+$/, '');
+      spellings.push(text.slice(Math.ceil((pad * 8) / 6), -1));
+    }
+    const found: string[] = [];
+    const search = (where: string, text: string): void => {
+      if (spellings.some((s) => text.includes(s))) found.push(where);
+    };
+    search('what it printed', this.#said);
+    if (this.#running()) {
+      const paths = ['/', '/api/box', '/api/tasks?limit=1000', '/api/approvals', '/api/log', '/api/vault', '/api/apps?all=1', '/api/permissions', '/api/settings', '/api/spend', '/metrics'];
+      for (const path of paths) search(path, JSON.stringify((await this.ask('GET', path)).body));
+    }
+    for (const file of readdirSync(this.home, { recursive: true, withFileTypes: true })) {
+      const path = join(file.parentPath, file.name);
+      if (!file.isFile() || path === join(this.home, 'vault.env') || statSync(path).size > 64 << 20) continue;
+      search(path, readFileSync(path, 'latin1'));
+    }
+    return found;
   }
 
   /** Copies its action log out of the home. */
