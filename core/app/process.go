@@ -76,6 +76,7 @@ func (r *Registry) start(ctx context.Context, j job) (*process, error) {
 		}
 		inside = append(inside, in)
 		*w = newWire(conn, j.serve)
+		(*w).blame = p.blame
 	}
 	fail := func(err error) (*process, error) {
 		p.main.close(err)
@@ -127,7 +128,7 @@ func (p *process) run() {
 				p.kill()
 				return
 			}
-			// It ends, most likely. One that closed a socket and goes on is of no use.
+			// It ends, most likely; or it was told what it did. One that closed a socket and goes on is of no use.
 			late := time.NewTimer(closeTime)
 			defer late.Stop()
 			select {

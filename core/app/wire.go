@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -70,7 +71,8 @@ type rpcError struct {
 type wire struct {
 	conn  net.Conn
 	serve func(ctx context.Context, method string, params json.RawMessage) (any, error)
-	ctx   context.Context // of the calls that the app makes; ends with the wire
+	blame func(what string) // is told what the process did wrong
+	ctx   context.Context   // of the calls that the app makes; ends with the wire
 	end   context.CancelFunc
 	calls sync.WaitGroup
 	slots chan struct{}
@@ -87,7 +89,7 @@ type wire struct {
 
 // newWire makes a wire whose read is to be run by its owner.
 func newWire(conn net.Conn, serve func(context.Context, string, json.RawMessage) (any, error)) *wire {
-	w := &wire{conn: conn, serve: serve, waiting: map[int64]chan message{}, slots: make(chan struct{}, maxCalls)}
+	w := &wire{conn: conn, blame: func(string) {}, serve: serve, waiting: map[int64]chan message{}, slots: make(chan struct{}, maxCalls)}
 	w.ctx, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -180,6 +182,9 @@ func (w *wire) put(m message) error {
 		return errGone
 	}
 	if _, err := w.conn.Write(append(b, '\n')); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			w.blame(fmt.Sprintf("it took nothing of what the box sends for %s", span(writeTime)))
+		}
 		// Half a message may be out: nothing more can be said.
 		w.conn.Close()
 		return errGone

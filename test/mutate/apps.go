@@ -1,0 +1,57 @@
+package mutate
+
+func init() { Guards = append(Guards, apps...) }
+
+// apps are the guards around apps' processes: what they see, what they may ask, and what the box keeps when they end.
+var apps = []Guard{
+	{"sandbox: a program gets its own files alone", "sandbox/boxinit/box-init.c", `		if (dup2(files[i], 3 + (int)i) < 0)`, `		if (dup2(files[0], 3 + (int)i) < 0)`, "./sandbox", "TestFiles"},
+	{"sandbox: a program's files end with it", "sandbox/boxinit/box-init.c", `	for (uint32_t i = 0; i < head.files; i++)
+		close(files[i]);
+	int err = 0;`, `	int err = 0;`, "./sandbox", "TestFiles"},
+	{"sandbox: a tree can't be written", "sandbox/spec.go", `!plain(t.Name) || t.View.Layer != ""`, `t.View.Layer != ""`, "./sandbox", "TestTrees"},
+	{"app: only the model app is on at first", "core/app/registry.go", `on[name] = !first || name == ModelApp`, `on[name] = true`, "./core/app", "TestSwitch"},
+	{"app: what is new on a box that ran apps is on", "core/app/registry.go", `on[name] = !first || name == ModelApp`, `on[name] = name == ModelApp`, "./core/app", "TestSwitch"},
+	{"app: two jobs of one name are never on", "core/app/registry.go", `if j.Name == k.Name {`, `if j.Name == k.Name+"?" {`, "./core/app", "TestClash"},
+	{"app: a change that can't be used leaves what ran", "core/app/registry.go", `	same := a.up && a.build.hash == b.hash`, `	same := a.up`, "./core/app", "TestReload"},
+	{"app: a key that is not listed stays in the vault", "core/app/box.go", `	if !slices.Contains(allowed, p.Name) {`, `	if !slices.Contains(allowed, p.Name) && p.Call == nil {`, "./core/app", "TestCtx"},
+	{"app: a tool's keys are not its app's", "core/app/box.go", `		allowed, who = c.secrets, c.what`, `		who = c.what`, "./core/app", "TestCtx"},
+	{"app: none answers as somebody else", "core/app/box.go", `!strings.HasPrefix(p.By, h.a.name+":")`, `!strings.HasPrefix(p.By, h.a.name)`, "./core/app", "TestBox"},
+	{"app: an answer's name can't turn the line", "core/app/box.go", `strings.ContainsFunc(p.By, unprintable)`, `strings.Contains(p.By, "\x00")`, "./core/app", "TestBox"},
+	{"app: keys are taken out of notes", "core/app/box.go", `h.a.name, h.r.opt.Vault.RedactJSON(p.Data), p.Task)`, `h.a.name, p.Data, p.Task)`, "./core/app", "TestBox"},
+	{"app: keys are taken out of tasks that it starts", "core/app/box.go", `	spec := h.r.opt.Vault.RedactJSON(p.Spec)`, `	spec := p.Spec`, "./core/app", "TestSecretsStayIn"},
+	{"app: keys are taken out of its error", "core/app/one.go", `	text := a.r.opt.Vault.Redact(strings.ToValidUTF8(a.name+": "+fmt.Sprintf(format, args...), "\uFFFD"))`, `	text := strings.ToValidUTF8(a.name+": "+fmt.Sprintf(format, args...), "\uFFFD")`, "./core/app", "TestSecretsStayIn"},
+	{"app: keys are taken out of what it prints", "core/app/registry.go", `	return r.opt.Vault.Redact(a.printed.String())`, `	return a.printed.String()`, "./core/app", "TestSecretsStayIn"},
+	{"app: it doesn't fill the log", "core/app/one.go", `	if float64(n) > b.left {`, `	if n < 0 {`, "./core/app", "TestFlood"},
+	{"app: a workspace is made of its own files alone", "core/app/copy.go", `	from = path.Clean(from)
+`, ``, "./core/app", "TestBox"},
+	{"app: a message has an end", "core/app/wire.go", `		if len(whole)+len(part) > maxMessage {`, `		if len(whole)+len(part) > 1<<40 {`, "./core/app", "TestHostile/endless-line"},
+	{"app: an answer to nothing ends it", "core/app/wire.go", `	case !ok:
+		return errors.New("it answered`, `	case !ok && c != nil:
+		return errors.New("it answered`, "./core/app", "TestHostile/unknown"},
+	{"app: what is cut off runs again", "core/app/calls.go", `const tries = 3`, `const tries = 1`, "./core/app", "TestCutOffPayment"},
+	{"app: what is cut off for good leaves the call open", "core/broker/call.go", `	if errors.Is(err, tool.ErrCutOff) {`, `	if errors.Is(err, tool.ErrCutOff) && tl.Run == nil {`, "./core/app", "TestCutOffPayment"},
+	{"app: one that spins is ended", "core/app/calls.go", `		h.work.Go(h.look)
+`, ``, "./core/app", "TestNeverAnswers"},
+	{"app: a task's context has an end", "core/app/calls.go", `		runes = runes[:min(len(runes), left)]
+`, ``, "./core/app", "TestTaskContext"},
+	{"app: a task's context is asked for once", "core/task/context.go", `q.opt.Context == nil || err == nil {`, `q.opt.Context == nil || err == nil && name == "" {`, "./core/app", "TestContextOfTask"},
+	{"app: a reader goes on where it was", "core/app/reader.go", `	_, err := c.file.WriteAt(fmt.Appendf(nil, cursorForm, seq), 0)
+	return err`, `	return nil`, "./core/app", "TestReader"},
+	{"app: a reader gets the line again at which it threw", "core/app/reader.go", `		if err := sleep(l.ctx, retryTime); err != nil {
+			return err
+		}`, `		return nil`, "./core/app", "TestReaderRetries"},
+	{"app: a trigger that can't be stopped is told", "core/app/one.go", `	a.lingers = h
+	r.mu.Unlock()
+	return nil`, `	r.mu.Unlock()
+	return nil`, "./core/app", "TestTriggerWithoutStop"},
+	{"app: triggers are stopped", "core/app/one.go", `	if stays := h.stopTriggers(); !stays || anew {`, `	if stays := true; !stays || anew {`, "./core/app", "TestTriggerWithoutStop"},
+	{"app: one that is off serves no webhook", "core/app/host.go", `	clear(h.hooks)
+`, ``, "./core/app", "TestTriggerWithoutStop"},
+	{"app: a body has an end", "core/app/serve.go", `		case taken > most:`, `		case taken > 1<<40:`, "./core/app", "TestRoutes"},
+	{"app: a stranger's body is smaller", "core/app/serve.go", `		stranger, most = true, maxStranger`, `		stranger = true`, "./core/app", "TestRoutes"},
+	{"app: what breaks off in the middle doesn't look whole", "core/app/serve.go", `			panic(http.ErrAbortHandler)`, `			return`, "./core/app", "TestRoutes"},
+	{"app: a stream that nobody reads ends", "core/app/serve.go", `			h.abort(c, errors.New("the caller went away"))
+			// The head`, `			// The head`, "./core/app", "TestCallerGone"},
+	{"app: it imports nothing of the core", "core/app/node/imports.mjs", `!url.href.startsWith(own) && !sdk.includes`, `!url.href.startsWith(root) && !sdk.includes`, "./core/app", "TestBroken"},
+	{"app: its memory has an end", "core/app/process.go", `var limits = sandbox.Limits{MemoryBytes: memory, `, `var limits = sandbox.Limits{`, "./core/app", "TestBroken"},
+}
