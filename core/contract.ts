@@ -395,19 +395,19 @@ export type Watch =
       kind: 'every';
       /** The trigger's name. */
       name: string;
-      /** From one run's beginning to the next one's, in whole milliseconds; at least 1000. */
+      /** From one run's beginning to the next one's, in whole milliseconds, 1000 to 31 days. One of less than a minute begins anew when the box starts. */
       ms: number;
       /** On which days; without it, on all. */
       weekdays?: Weekday[];
     }
   | {
-      /** When files become different. */
+      /** When the content of files becomes different, whoever's doing it is. */
       kind: 'files';
       /** The trigger's name. */
       name: string;
-      /** The workspace, as it is with every done task. */
+      /** The workspace, as it is with every done task. It may be made later. */
       workspace: string;
-      /** Which paths in it, as globs with `*`, `**` and `?`; without it, all. */
+      /** Which paths in it, as at most 100 globs: `*` and `?` stand for what a name has, `**` for any number of folders. Without it, all. */
       paths?: string[];
     };
 
@@ -417,7 +417,7 @@ export interface Fired {
   at: string;
   /** Of a schedule: whether the box was off or busy when it was due. */
   late: boolean;
-  /** Of files: what is different now, once it has been still for a moment. */
+  /** Of files: what is different now, once nothing has changed for half a second. More than 10,000 of them come in several calls. */
   changes: Change[];
 }
 
@@ -468,7 +468,7 @@ export interface Box {
   /**
    * For core/triggers.ts: the box calls `fire` whenever the clock or the files say so, one call after the other, and remembers by the watch's name what it has
    * called for. A schedule's day is called for once, over changes of the clock and of daylight saving; one that was missed by less than 12 hours is made up for
-   * once. The function that comes back ends the watch.
+   * once. A call that throws is not made again, and the log tells of it. The function that comes back ends the watch. An app has at most 100 watches.
    */
   watch(watch: Watch, fire: (fired: Fired) => Awaitable<void>): Stop;
 }

@@ -32,7 +32,10 @@ export type Schedule = When & {
   task: TaskSpec | ((due: { at: Date; late: boolean }, box: Box) => Awaitable<Order>);
 };
 
-/** Starts a task at set times. Its source is `schedule` unless the task names one. */
+/**
+ * Starts a task at set times. Its source is `schedule` unless the task names one. A run that was missed by less than 12 hours while the box was off is made up
+ * for once, with `late`; a `task` that throws has had its run.
+ */
 export function schedule(s: Schedule): Trigger {
   const weekdays = s.weekdays === undefined ? undefined : checkedDays(s.name, s.weekdays);
   const watch =
@@ -44,7 +47,7 @@ export function schedule(s: Schedule): Trigger {
     start: (box) =>
       box.watch(watch, async (fired) => {
         const spec = typeof s.task === 'function' ? await s.task({ at: new Date(fired.at), late: fired.late }, box) : s.task;
-        if (spec) await box.createTask({ source: 'schedule', ...spec });
+        if (spec) await box.createTask({ ...spec, source: spec.source ?? 'schedule' });
       }),
   };
 }
@@ -77,16 +80,19 @@ export interface FileChange {
   name: string;
   /** The workspace, as it is with every done task. Default `home`. */
   workspace?: string;
-  /** Only these paths in it, as globs with `*`, `**` and `?`. Default all. */
+  /** Only these paths in it, as globs such as `*.md`, `notes/**` and `day-?.txt`. Default all. */
   paths?: string[];
   /** The task to start for what has changed. Its own changes, once it is done, are changes too. */
   task: (changes: Change[], box: Box) => Awaitable<Order>;
 }
 
-/** Starts a task when files of a workspace have changed and are still again, several changes at once together. */
+/**
+ * Starts a task when files of a workspace have changed and nothing more has for half a second, several changes together. What changes is what a file says: a new
+ * mode or time is none, nor is a file that was written anew with the same bytes.
+ */
 export function onFileChange(f: FileChange): Trigger {
   for (const path of f.paths ?? []) {
-    if (path === '' || path.startsWith('/') || path.split('/').includes('..')) throw new Error(`onFileChange ${f.name}: ${path || 'an empty path'} is no path inside a workspace`);
+    if (path.split('/').some((name) => ['', '.', '..'].includes(name))) throw new Error(`onFileChange ${f.name}: ${path || 'an empty path'} is no path inside a workspace`);
   }
   return {
     name: f.name,

@@ -193,29 +193,6 @@ func TestWorkspaceThatIsNotThereYet(t *testing.T) {
 	w.settles("added second")
 }
 
-// Changes that are very many come in several calls, each of which an app can take.
-func TestManyChanges(t *testing.T) {
-	w := newWorld(t, "UTC", "2026-12-01 07:00")
-	w.add("hello", files("notes", "home"))
-	var all []string
-	for i := range 25_000 {
-		all = append(all, fmt.Sprintf("d%d/f%d", i/1000, i), "x")
-	}
-	w.put("home", all...)
-	w.stirs()
-	w.pass(time.Second)
-	n := 0
-	for i, f := range w.took() {
-		n += strings.Count(f, "added ")
-		if i < 2 && strings.Count(f, "added ") != 10_000 {
-			t.Errorf("call %d has %d", i, strings.Count(f, "added "))
-		}
-	}
-	if n != 25_000 {
-		t.Errorf("%d changes", n)
-	}
-}
-
 // The changes of another workspace are another's.
 func TestOtherWorkspace(t *testing.T) {
 	w := newWorld(t, "UTC", "2026-12-01 07:00")

@@ -147,10 +147,30 @@ schedule({ name: 'x', task: { title: 't', prompt: 'p' } });
 schedule({ name: 'x', dailyAt: '08:00', every: '1h', task: { title: 't', prompt: 'p' } });
 // @ts-expect-error: no such day
 schedule({ name: 'x', dailyAt: '08:00', weekdays: ['sunday'], task: { title: 't', prompt: 'p' } });
+// @ts-expect-error: a time is text
+schedule({ name: 'x', dailyAt: 800, task: { title: 't', prompt: 'p' } });
+// @ts-expect-error: a span is text with its unit
+schedule({ name: 'x', every: 60, task: { title: 't', prompt: 'p' } });
+// @ts-expect-error: a schedule has a task
+schedule({ name: 'x', dailyAt: '08:00' });
+// @ts-expect-error: a task has a prompt here too
+schedule({ name: 'x', dailyAt: '08:00', task: () => ({ title: 't' }) });
+// @ts-expect-error: paths are a list
+onFileChange({ name: 'x', paths: 'notes/**', task: () => null });
+// @ts-expect-error: a change has no bytes
+onFileChange({ name: 'x', task: (changes) => ({ title: 't', prompt: changes[0]?.text ?? '' }) });
+// @ts-expect-error: a webhook has a name
+webhook({ task: () => null });
 // @ts-expect-error: a webhook makes a task of its request
 webhook({ name: 'x', task: () => 'do it' });
 
 export async function wrong(box: Box, ctx: Ctx, event: LogEvent) {
+  // @ts-expect-error: the box watches no such thing
+  box.watch({ kind: 'hourly', name: 'x' }, () => {});
+  // @ts-expect-error: a watch of files names its workspace
+  box.watch({ kind: 'files', name: 'x' }, () => {});
+  // @ts-expect-error: a webhook answers with JSON
+  box.onWebhook('x', () => new Response('hello'));
   // @ts-expect-error: a task may not be there
   box.task('t1').state;
   // @ts-expect-error: a step has no cents

@@ -65,6 +65,9 @@ test('a schedule starts its task, as schedule unless the task says else', async 
   await b.start(schedule({ name: 's', every: '1h', task: { ...order, source: 'jira:BOX-12' } }));
   await b.fire();
   assert.equal(b.made[1]?.source, 'jira:BOX-12');
+  await b.start(schedule({ name: 's', every: '1h', task: { ...order, source: undefined } as TaskSpec }));
+  await b.fire();
+  assert.equal(b.made[2]?.source, 'schedule');
 });
 
 test('schedules that could not be are refused when they are made', () => {
@@ -99,7 +102,7 @@ test('files are watched by the box', async () => {
   assert.deepEqual(b.watched, [{ kind: 'files', name: 'notes', workspace: 'home', paths: ['notes/**'] }]);
   await b.fire({ changes: [{ path: 'notes/a', change: 'added' }, { path: 'notes/b', change: 'deleted' }] });
   assert.equal(b.made[0]?.prompt, 'added notes/a,deleted notes/b');
-  for (const path of ['', '/etc/*', 'a/../b']) assert.throws(() => onFileChange({ name: 'n', paths: [path], task: () => null }), /is no path inside a workspace/);
+  for (const path of ['', '/etc/*', 'a/../b', 'a//b', 'a/', './a']) assert.throws(() => onFileChange({ name: 'n', paths: [path], task: () => null }), /is no path inside a workspace/);
 });
 
 test('a task that the box refuses is an error of the trigger', async () => {
