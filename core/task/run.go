@@ -154,7 +154,8 @@ func (q *queue) sandboxSpec(t Task) (sandbox.Spec, error) {
 		return sandbox.Spec{}, fmt.Errorf("worker %s is not in this build", t.Worker)
 	}
 	env := []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/home/box", "USER=" + t.User, "LOGNAME=" + t.User, "LANG=C.UTF-8", "TERM=dumb",
+		"PATH=/home/box/.local/bin:/usr/local/bin:/usr/bin:/bin", // first where npm and pip put programs that a task installs
+		"HOME=/home/box", "USER=" + t.User, "LOGNAME=" + t.User, "LANG=C.UTF-8", "TERM=dumb",
 		"BOX_SOCKET=/run/box/broker.sock", "BOX_TASK=" + t.ID,
 		"ASAN_OPTIONS=detect_leaks=0", // the search for leaks traces its own threads, and without ptrace it fails every program that was built with it
 	}

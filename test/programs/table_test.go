@@ -24,9 +24,10 @@ pip install -q --disable-pip-version-check --index-url http://pypi.example.com/s
 pip install -q --disable-pip-version-check --index-url http://pypi.example.com/simple/ --trusted-host pypi.example.com --user left 2>&1 | tail -1
 pip check && left`, want: "left and right"},
 
-	{name: "pip of the user", script: `
+	{name: "programs of the user", script: `
 pip install -q --disable-pip-version-check --index-url http://pypi.example.com/simple/ --trusted-host pypi.example.com left
-python3 -c 'import left; left.main()'`, want: "left and right"},
+npm install -g --loglevel=error --registry http://npm.example.com/ left-299 >/dev/null
+echo "$(left), npm's $(left-299)"`, want: "left and right, npm's ran"},
 
 	{name: "go", files: []string{
 		"go.mod", "module x\n\ngo 1.24\n\nrequire (\n\texample.com/m0 v1.0.0\n\texample.com/m1 v1.0.0 // indirect\n\texample.com/m2 v1.0.0 // indirect\n)\n",
