@@ -466,7 +466,7 @@ func clipTo(s string, most int) string {
 }
 
 // workspace makes a workspace, unless there is one of its name.
-func (h *host) workspace(_ context.Context, p struct {
+func (h *host) workspace(ctx context.Context, p struct {
 	Name string
 	From *string
 }) (any, error) {
@@ -492,7 +492,10 @@ func (h *host) workspace(_ context.Context, p struct {
 	if errors.Is(err, workspace.ErrExists) {
 		return nil, nil
 	}
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.r.opt.Tasks.Note(ctx, task.NoteWorkspace, map[string]any{"name": p.Name, "by": h.a.name}, "")
 }
 
 // Heed holds an app's running process to what the owner now lets it reach.
