@@ -10,19 +10,20 @@ const live = process.env['DEMO_LIVE'] === 'anthropic';
 const key = live ? (process.env['ANTHROPIC_API_KEY'] ?? '') : 'sk-ant-demo-0123456789';
 
 export default async (d: DemoKit) => {
-  const app = (await d.api<any[]>('GET', '/api/apps')).find((a) => a.name === 'anthropic');
-  d.check(app, 'the model app is on from the first boot');
+  // A box answers before it has read its apps.
+  await d.waitFor('the model app', async () => (await d.api<any[]>('GET', '/api/apps')).some((a) => a.name === 'anthropic'), 60_000);
+  d.check(true, 'the model app is on from the first boot');
   const log = (task?: string) => d.api<LogEvent[]>('GET', `/api/log?after=0${task ? `&task=${task}` : ''}`);
-  /** Has a task ask, and gives its answer and the task. */
-  const ask = async (prompt: string, more: object = {}): Promise<[any, Task]> => {
-    const { id } = await d.api('POST', '/api/tasks', { title: 'Asks Claude', prompt: `trycall anthropic.ask ${JSON.stringify({ prompt, maxTokens: 60, ...more })}`, worker: 'fake', tools: ['anthropic.ask'] });
+  /** Has a task ask, one after the other, and gives the answers and the task. */
+  const ask = async (...prompts: string[]): Promise<[any[], Task]> => {
+    const lines = prompts.map((prompt) => `trycall anthropic.ask ${JSON.stringify({ prompt, maxTokens: 60 })}`);
+    const { id } = await d.api('POST', '/api/tasks', { title: 'Asks Claude', prompt: lines.join('\n'), worker: 'fake', tools: ['anthropic.ask'] });
     const [task] = await d.settled([id]);
-    const step = (await log(id)).find((e) => e.type === 'task.step');
-    return [step?.type === 'task.step' ? (step.data as any).answer : undefined, task as Task];
+    return [(await log(id)).flatMap((e) => (e.type === 'task.step' && (e.data as any)?.answer ? [(e.data as any).answer] : [])), task as Task];
   };
   const noted = async () => (await log()).filter((e) => e.type === 'note' && e.track === 'anthropic').map((e) => (e as any).data).at(-1);
 
-  const [none] = await ask('Are you there?');
+  const [[none]] = await ask('Are you there?');
   d.check(!none.ok && none.error === 'There is no Anthropic key yet. Add one in Settings, Accounts & Keys.', `without a key: ${none.error}`);
 
   const api = live ? undefined : await messages(key, 'outside');
@@ -35,7 +36,7 @@ export default async (d: DemoKit) => {
     await d.waitFor('the other key is tried', async () => (await noted())?.accepted === true, 30_000);
     d.check((await d.api('GET', '/t/anthropic/key')).accepted === true, 'a good one is known to be good');
 
-    const [hello, task] = await ask('Say hello in one word.');
+    const [[hello], task] = await ask('Say hello in one word.');
     d.check(hello.ok && hello.output.text.length > 0, `Claude answers: ${hello.output?.text}`);
     d.check(task.costCents === hello.output.spentCents && task.costCents > 0, `the task pays what it took: ${task.costCents} cents`);
     const spend = (await d.api<any[]>('GET', '/api/spend')).find((s) => s.app === 'anthropic');
@@ -45,19 +46,18 @@ export default async (d: DemoKit) => {
       d.check(hello.output.text === 'You said: Say hello in one word.' && hello.output.spentCents === 0.01975, 'streamed as it was sent, priced with what the cache gave');
       const sent = api.seen.find((s) => s.method === 'POST');
       d.check(sent?.key === key && sent.body.stream === true && sent.body.max_tokens === 60, 'asked with the key from the vault');
-      for (const [wish, sentence] of [
-        ['[[status 529 0]]', 'Anthropic is overloaded. Try again in 0 s.'],
-        ['[[status 429 90]]', 'Anthropic limits how much your key may ask, and it asked more. Try again in 90 s.'],
-        ['[[refuse]]', 'claude-sonnet-5-5 declined to answer this.'],
-        ['[[break]]', "Anthropic's answer broke off. Try again."],
-      ] as const) {
-        const [answer] = await ask(wish);
-        d.check(!answer.ok && answer.error === sentence, answer.error);
-      }
-      const [, refused] = await ask('[[refuse]] again');
-      d.check(refused.costCents === 0.01975, 'what a refusal took is paid, too');
+      const wishes = {
+        '[[status 529 0]]': 'Anthropic is overloaded. Try again in 0 s.',
+        '[[status 429 90]]': 'Anthropic limits how much your key may ask, and it asked more. Try again in 90 s.',
+        '[[break]]': "Anthropic's answer broke off. Try again.",
+        '[[refuse]]': 'claude-sonnet-5-5 declined to answer this.',
+      };
+      const [said, refused] = await ask(...Object.keys(wishes));
+      Object.values(wishes).forEach((sentence, i) => d.check(!said[i].ok && said[i].error === sentence, said[i].error));
+      const spent = (await log(refused.id)).flatMap((e) => (e.type === 'cost' ? [e.cents] : []));
+      d.check(spent.length === 2 && spent[1] === 0.01975, 'what a broken answer and a refusal took is paid, too');
       await d.api('PUT', '/api/vault/ANTHROPIC_BASE_URL', { value: api.url.replace(/:80$/, ':81') });
-      const [gone] = await ask('Are you still there?');
+      const [[gone]] = await ask('Are you still there?');
       d.check(!gone.ok && gone.error === "Anthropic can't be reached. Is the box online?", gone.error);
       await d.api('DELETE', '/api/vault/ANTHROPIC_BASE_URL');
     }

@@ -3,8 +3,9 @@
 import type { DemoKit, LogEvent } from '../../core/contract.ts';
 
 export default async (d: DemoKit) => {
-  const app = async () => (await d.api<any[]>('GET', '/api/apps?all=1')).find((a) => a.name === 'hello');
-  d.check((await app())?.on === false, 'on a new box it is there, and off');
+  // A box answers before it has read its apps.
+  const app = await d.waitFor('hello in the list', async () => (await d.api<any[]>('GET', '/api/apps?all=1')).find((a) => a.name === 'hello'), 60_000);
+  d.check(app.on === false, 'on a new box it is there, and off');
   const page = () => fetch(`${d.url}/t/hello/`);
   d.check((await page()).status === 404, 'so it has no page');
 
