@@ -134,8 +134,17 @@ func TestSwapAllow(t *testing.T) {
 		}()
 		return ch
 	}
+	wait := func(got chan answer) question {
+		select {
+		case q := <-asked:
+			return q
+		case a := <-got:
+			t.Fatalf("answered before anyone was asked: %+v", a)
+			return question{}
+		}
+	}
 	got := do(t.Context(), "a-later-key")
-	q := <-asked
+	q := wait(got)
 	if k := x.api.Keys(); len(k) > 0 {
 		t.Errorf("the model was asked before: %q", k)
 	}
@@ -146,14 +155,14 @@ func TestSwapAllow(t *testing.T) {
 		t.Errorf("allowed: %+v", a)
 	}
 	got = do(t.Context())
-	(<-asked).answer <- errors.New("The owner said no.") //nolint:staticcheck // a sentence
+	wait(got).answer <- errors.New("The owner said no.") //nolint:staticcheck // a sentence
 	if a := <-got; a.status != http.StatusPaymentRequired || a.body != `{"error":{"message":"The owner said no.","type":"billing_error"},"type":"error"}`+"\n" {
 		t.Errorf("not allowed: %+v", a)
 	}
 	// Who waits and goes away is no longer waited for.
 	ctx, cancel := context.WithCancel(t.Context())
 	got = do(ctx)
-	q = <-asked
+	q = wait(got)
 	cancel()
 	<-got
 	select {
