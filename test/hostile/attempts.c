@@ -611,7 +611,7 @@ int main(int argc, char **argv)
 			continue;
 		pid_t pid = fork();
 		if (pid == 0) {
-			alarm(10);
+			alarm(120);
 			errno = 0;
 			long r = all[i].f();
 			int err = errno;
