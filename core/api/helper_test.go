@@ -29,6 +29,7 @@ import (
 	"gurtos/portal/kit"
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
+	"gurtos/test/planted"
 )
 
 // box is an API over the real log, tasks, layers, vault, devices and settings.
@@ -107,7 +108,12 @@ func newBox(t testing.TB) *box {
 	}
 	logger := slog.New(slog.NewTextHandler(b.output, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	at := func(name string) string { return filepath.Join(home, name) }
-	must(vault.Create(durable.Disk, at("vault.env")))
+	values := planted.New()
+	values.Write(t, home)
+	t.Cleanup(func() { // of all that the suite left, and of what boxd would have printed
+		values.Files(t, home)
+		values.Search(t, "what boxd says", []byte(b.output.String()))
+	})
 	b.vault, err = vault.Open(durable.Disk, at("vault.env"))
 	must(err)
 	b.log, err = actionlog.Open(home, actionlog.Options{})
@@ -160,6 +166,7 @@ func newBox(t testing.TB) *box {
 		}
 	})
 	t.Cleanup(func() {
+		values.API(t, http.DefaultClient, b.url)
 		stop()
 		wg.Wait()
 		desk.Close()

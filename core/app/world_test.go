@@ -26,6 +26,7 @@ import (
 	"gurtos/sandbox"
 	"gurtos/sandbox/layers"
 	"gurtos/sandbox/sandboxtest"
+	"gurtos/test/planted"
 )
 
 // world is a box with apps and no tasks that run: real sandboxes, real Node, the real
@@ -81,7 +82,9 @@ func newWorld(t *testing.T, apps map[string]string, set ...func(*app.Options)) *
 	}
 	w.host = sandboxtest.OpenAs(t, conf)
 	key := filepath.Join(w.home, "vault.env")
-	must(t, vault.Create(durable.Disk, key))
+	values := planted.New()
+	values.Write(t, w.home)
+	t.Cleanup(func() { values.Files(t, w.home) }) // what its apps keep, too
 	w.vault, err = vault.Open(durable.Disk, key)
 	must(t, err)
 	w.spaces, err = workspace.Open(durable.Disk, filepath.Join(w.home, "workspaces"))

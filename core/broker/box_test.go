@@ -22,6 +22,7 @@ import (
 	"gurtos/core/settings"
 	"gurtos/core/task"
 	"gurtos/sandbox"
+	"gurtos/test/planted"
 )
 
 // box is the engine without API and sandboxes, on a disk whose power can be cut: the
@@ -79,7 +80,9 @@ func newBox(t testing.TB, o boxOptions) *box {
 		o.wait = time.Minute
 	}
 	if o.vault == nil {
-		o.vault = noVault{}
+		values := planted.New()
+		o.vault = secrets(values)
+		t.Cleanup(func() { values.Files(t, home) })
 	}
 	b := &box{t: t, home: home, disk: powercut.New(filepath.Join(home, "disk")), opt: o}
 	b.start()

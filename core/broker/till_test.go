@@ -7,8 +7,11 @@ import (
 	"strings"
 	"sync"
 
+	"gurtos/core/broker"
 	"gurtos/core/budget"
+	"gurtos/core/leak"
 	"gurtos/core/tool"
+	"gurtos/test/planted"
 )
 
 // toolSet is the tools of apps, by name.
@@ -17,6 +20,20 @@ type toolSet map[string]tool.Tool
 func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
 func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
 func (s toolSet) Title(app string) string              { return strings.ToUpper(app[:1]) + app[1:] }
+
+// secrets is a vault with these values.
+func secrets(v planted.Values) broker.Vault {
+	var all []leak.Secret
+	for name, value := range v {
+		all = append(all, leak.Secret{Name: name, Value: value})
+	}
+	return found{leak.NewSet(all...)}
+}
+
+type found struct{ set *leak.Set }
+
+func (f found) Redact(s string) string                         { return f.set.Replace(s) }
+func (f found) RedactJSON(raw json.RawMessage) json.RawMessage { return f.set.ReplaceJSON(raw) }
 
 type noVault struct{}
 

@@ -2,6 +2,8 @@ package task
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"sync"
 
 	"gurtos/core/actionlog"
@@ -80,7 +82,8 @@ func (t *Tasks) hold() {
 				if frozen {
 					act = sb.Freeze
 				}
-				if err := act(); err != nil {
+				// One that has just ended has nothing left to freeze.
+				if err := act(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					t.opt.Slog.Error("a task could not be frozen or thawed", "task", id, "why", err)
 				}
 			})

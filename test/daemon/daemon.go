@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gurtos/test/planted"
 )
 
 // patience is how long boxd may take to start or to end on a busy machine.
@@ -27,18 +30,20 @@ type Home struct {
 	Args    []string
 	Tasks   string // root file system of its tasks; the shipped one unless said otherwise
 
-	t    testing.TB
-	logs string // file with all that it printed
+	t       testing.TB
+	logs    string         // file with all that it printed
+	planted planted.Values // in its vault, and nowhere else
 }
 
 // GuestEnv is set where there is no source tree, such as in the guest of boot tests: it names the folder with boxd and the programs that it needs.
 // The tasks root is then in BOX_TASKS_ROOT, and homes are below TMPDIR.
 const GuestEnv = "BOX_TEST_TOOLS"
 
-// New makes a home for a box that runs bin/boxd. What the box printed is kept when the test fails.
+// New makes a home for a box that runs bin/boxd. What the box printed is kept when the test fails. Its vault holds planted values, which are searched for at
+// the end: in its files, in what it printed, and in what it answers when it is stopped in order.
 func New(t testing.TB) *Home {
 	t.Helper()
-	h := &Home{t: t}
+	h := &Home{t: t, planted: planted.New()}
 	homes, kept := "/tmp", "" // the path of a task's socket is short
 	if tools := os.Getenv(GuestEnv); tools != "" {
 		h.Program, h.Tasks = filepath.Join(tools, "boxd"), os.Getenv("BOX_TASKS_ROOT")
@@ -63,7 +68,14 @@ func New(t testing.TB) *Home {
 	}
 	logs.Close()
 	h.logs = logs.Name()
+	h.planted.Write(t, h.Dir)
 	t.Cleanup(func() {
+		h.planted.Files(t, h.Dir)
+		text, err := os.ReadFile(h.logs)
+		if err != nil {
+			t.Error(err)
+		}
+		h.planted.Search(t, "what boxd printed", text)
 		if t.Failed() {
 			os.Rename(filepath.Join(h.Dir, "log.jsonl"), h.logs+".jsonl")
 			t.Logf("what boxd printed is in %s, its action log beside it", h.logs)
@@ -176,6 +188,7 @@ func (d *Daemon) Kill() {
 // Stop ends it in order.
 func (d *Daemon) Stop() {
 	d.home.t.Helper()
+	d.home.planted.API(d.home.t, &http.Client{Timeout: patience}, d.home.URL())
 	d.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-d.ended:

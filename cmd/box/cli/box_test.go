@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"gurtos/core/box"
 	"gurtos/core/config"
 	"gurtos/sandbox/sandboxtest"
+	"gurtos/test/planted"
 )
 
 func TestMain(m *testing.M) { sandboxtest.Main(m) }
@@ -39,6 +41,10 @@ func start(t *testing.T, home string) *daemon {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.RemoveAll(home) })
+	}
+	values := planted.New()
+	if _, err := os.Lstat(filepath.Join(home, planted.Vault)); err != nil {
+		values.Write(t, home)
 	}
 	conf := config.Config{
 		Home: home, Port: freePort(t), LANPlain: freePort(t), Vault: filepath.Join(home, "vault.env"),
@@ -64,16 +70,24 @@ func start(t *testing.T, home string) *daemon {
 			return
 		}
 		over = true
+		values.API(t, unixClient(filepath.Join(home, "box.sock")), "http://box")
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+		values.Files(t, home)
 	}
 	t.Cleanup(d.end)
 	t.Setenv("BOX_HOME", home)
 	t.Setenv("BOX_URL", "")
 	t.Setenv("BOX_TOKEN", "")
 	return d
+}
+
+func unixClient(socket string) *http.Client {
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
 }
 
 func freePort(t *testing.T) int {

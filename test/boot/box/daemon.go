@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gurtos/test/planted"
 )
 
 // Daemon starts bin/boxd on this machine with a home of its own, and gives its
@@ -30,6 +33,8 @@ func Daemon(t testing.TB) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
+	values := planted.New()
+	values.Write(t, home)
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	logs, err := os.Create(filepath.Join(dir, "boxd.log"))
@@ -59,6 +64,7 @@ func Daemon(t testing.TB) *API {
 		ended <- cmd.Wait()
 	}()
 	t.Cleanup(func() {
+		values.API(t, &http.Client{Timeout: time.Minute}, fmt.Sprintf("http://127.0.0.1:%d", port))
 		cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case err := <-ended:
@@ -69,6 +75,12 @@ func Daemon(t testing.TB) *API {
 			t.Errorf("boxd doesn't end a minute after SIGTERM; its log is %s", logs.Name())
 			cmd.Process.Kill()
 		}
+		values.Files(t, home)
+		text, err := os.ReadFile(logs.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		values.Search(t, "what boxd printed", text)
 		if t.Failed() {
 			exec.Command("cp", filepath.Join(home, "log.jsonl"), dir).Run()
 		}
