@@ -90,3 +90,20 @@ func newest(t *testing.T, root string) (file string) {
 	}
 	return file
 }
+
+// The root that tests see is the shipped one and more; the shipped one has none of it.
+func TestRootForTests(t *testing.T) {
+	for _, p := range Tasks.Packages {
+		if !slices.Contains(TestTasks.Packages, p) {
+			t.Errorf("%s is shipped, and not in the root for tests", p)
+		}
+	}
+	for _, p := range tried {
+		if slices.Contains(Tasks.Packages, p) {
+			t.Errorf("%s is shipped: it needs no root of its own", p)
+		}
+	}
+	if len(TestTasks.Packages) != len(Tasks.Packages)+len(tried) {
+		t.Errorf("%d packages and %d more make %d", len(Tasks.Packages), len(tried), len(TestTasks.Packages))
+	}
+}
