@@ -16,6 +16,7 @@ type Apps interface {
 	Heed(ctx context.Context, name string) error
 	Route(name, method, path string) (app.Route, bool)
 	Serve(w http.ResponseWriter, req *http.Request, name string, route app.Route)
+	Printed(ctx context.Context, name string, follow bool, write func([]byte) error) error
 	Hook(ctx context.Context, name, hook string, headers map[string]string, body json.RawMessage) (json.RawMessage, error)
 }
 
@@ -140,4 +141,35 @@ func appOf(a app.Info) App {
 		out.Apps = append(out.Apps, Icon{p.Name, p.Title, p.Href})
 	}
 	return out
+}
+
+// appOutput sends what an app prints.
+func (s *Server) appOutput(c *call) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	if q.Has("follow") && q.Get("follow") != "1" {
+		return bad("follow: 1 is needed, or nothing")
+	}
+	name := c.r.PathValue("app")
+	if _, ok := s.opt.Apps.Find(name); !ok {
+		return notFound("there is no app named %s", shown(name))
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	if err := c.w.flush(); err != nil {
+		return err
+	}
+	return s.opt.Apps.Printed(c.r.Context(), name, q.Has("follow"), func(text []byte) error {
+		if _, err := c.w.Write(text); err != nil {
+			return err
+		}
+		return c.w.flush()
+	})
 }

@@ -59,6 +59,10 @@ func (a *theApps) Switch(_ context.Context, name string, on bool, _ string) erro
 	return nil
 }
 
+func (a *theApps) Printed(_ context.Context, name string, _ bool, write func([]byte) error) error {
+	return write([]byte(name + " prints\n"))
+}
+
 func (a *theApps) Heed(context.Context, string) error { return nil }
 
 func (a *theApps) Route(name, method, path string) (app.Route, bool) {

@@ -184,6 +184,11 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			{kind: missing, path: "/api/apps/none", body: `{"on":true}`, status: 404, says: "no app named none"},
 			tooLarge("/api/apps/other"),
 		},
+		"GET /api/apps/{app}/output": {
+			{kind: right, path: "/api/apps/shop/output", status: 200, says: "shop prints"},
+			{kind: wrong, path: "/api/apps/shop/output?follow=yes", status: 400, says: "follow: "},
+			{kind: missing, path: "/api/apps/none/output", status: 404, says: "no app named none"},
+		},
 		"POST /api/apps/{app}/window": {
 			{kind: right, path: "/api/apps/shop/window", status: 200, says: `"token":"w`},
 			{kind: right, as: member, path: "/api/apps/shop/window", body: "{}", status: 200, says: `"expiresAt":"2`},
@@ -502,6 +507,7 @@ func TestOwnersRoutes(t *testing.T) {
 		"GET /api/permissions", "PUT /api/permissions/{app}", "GET /api/settings", "PUT /api/settings",
 		"PUT /api/workspaces/{name}/files", "DELETE /api/workspaces/{name}/files", "POST /api/pair/code",
 		"GET /api/devices", "GET /api/spend", "GET /api/update", "POST /api/update", "GET /metrics",
+		"GET /api/apps/{app}/output", // not listed there; what an app prints is for who writes it
 	} {
 		want[name] = true
 	}

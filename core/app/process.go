@@ -209,8 +209,10 @@ func pair() (inside *os.File, conn net.Conn, err error) {
 
 // ring keeps the last of what a process prints.
 type ring struct {
-	mu   sync.Mutex
-	text []byte
+	mu    sync.Mutex
+	text  []byte
+	total int64         // bytes that were ever written
+	more  chan struct{} // closed and replaced by a write; nil while nobody waits
 }
 
 // maxPrinted is how many bytes of an app's output are kept.
@@ -223,6 +225,11 @@ func (o *ring) Write(p []byte) (int, error) {
 	o.text = append(o.text, p[max(0, len(p)-maxPrinted):]...)
 	if over := len(o.text) - maxPrinted; over > maxPrinted {
 		o.text = append(o.text[:0], o.text[over:]...)
+	}
+	o.total += int64(len(p))
+	if o.more != nil {
+		close(o.more)
+		o.more = nil
 	}
 	return len(p), nil
 }
