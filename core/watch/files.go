@@ -49,7 +49,7 @@ func (w *watching) lookAtFiles() (time.Duration, error) {
 		return 0, nil
 	}
 	kept, err := w.tell(at, changes)
-	if kept != nil || w.Watches.ctx.Err() != nil {
+	if kept != nil {
 		// They are told with what comes until the app is there, or the box again.
 		w.opt.Tasks.Hold(w.app, w.Name, w.Workspace, w.was)
 		w.touchAgain()

@@ -178,6 +178,34 @@ func TestAppIsNotReachedForFiles(t *testing.T) {
 	w.want()
 }
 
+// A call that the end of the box cuts off is made again for files, whose changes must
+// not be missed; a schedule's run is never handed out twice.
+func TestBoxEndsDuringACall(t *testing.T) {
+	w := newWorld(t, "UTC", "2026-12-01 07:00")
+	w.add("hello", files("notes", "home"))
+	w.put("home", "a", "1")
+	w.stirs()
+	busy := make(chan struct{})
+	w.busy = busy
+	w.clock.Advance(time.Second)
+	<-busy
+	w.off(time.Second)
+	w.add("hello", files("notes", "home"))
+	w.settles("added a")
+
+	w.add("hello", daily("morning", "08:00"))
+	busy = make(chan struct{})
+	w.busy = busy
+	w.clock.Step(w.at("2026-12-01 08:00"))
+	<-busy
+	w.off(time.Second)
+	w.add("hello", daily("morning", "08:00"))
+	w.want()
+	if got := w.notes(watch.NoteFailed); len(got) != 1 || !strings.HasPrefix(got[0], "trigger failed morning") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestWorkspaceThatIsNotThereYet(t *testing.T) {
 	w := newWorld(t, "UTC", "2026-12-01 07:00")
 	w.add("hello", files("in", "inbox"))

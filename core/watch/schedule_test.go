@@ -101,6 +101,15 @@ func TestClockIsSet(t *testing.T) {
 			w.step("2026-12-01 09:00")
 			w.want("2026-12-01 08:00 late")
 		}},
+		{"back, and the box is off over the time", func(w *world) {
+			w.step("2026-11-20 07:30")
+			if err := w.tasks.Note(w.t.Context(), "any line", nil, ""); err != nil {
+				w.t.Fatal(err)
+			}
+			w.off(time.Hour)
+			w.add("hello", daily("morning", "08:00"))
+			w.want("2026-11-20 08:00 late")
+		}},
 		{"back and on over a start of the box", func(w *world) {
 			w.until("2026-12-01 08:10")
 			w.want("2026-12-01 08:00")

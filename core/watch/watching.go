@@ -143,7 +143,10 @@ func (w *watching) hand(f Fired) (kept, err error) {
 		f.Changes = []Change{}
 	}
 	said := w.fire(w.ctx, f)
-	if errors.Is(said, ErrNotTaken) {
+	// What the end of the box cuts off is told again where it must not be missed, rather
+	// than never: a schedule has another date, changes of files are told once.
+	cut := said != nil && w.Kind == Files && w.Watches.ctx.Err() != nil
+	if errors.Is(said, ErrNotTaken) || cut {
 		w.fail++
 		return said, nil
 	}

@@ -45,6 +45,7 @@ type world struct {
 	fired  []string
 	more   chan struct{} // closed and replaced when fired grows
 	answer func(f watch.Fired) error
+	busy   chan struct{} // closed by the next call, which then lasts until its context ends
 }
 
 type apps struct{}
@@ -158,9 +159,15 @@ func (w *world) off(d time.Duration) {
 // add has an app watch, and returns once it waits.
 func (w *world) add(app string, what watch.Watch) func() {
 	w.t.Helper()
-	stop, err := w.ws.Add(w.t.Context(), app, what, func(_ context.Context, f watch.Fired) error {
+	stop, err := w.ws.Add(w.t.Context(), app, what, func(ctx context.Context, f watch.Fired) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if w.busy != nil {
+			close(w.busy) // until the box ends
+			w.busy = nil
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		if w.answer != nil {
 			if err := w.answer(f); err != nil {
 				return err

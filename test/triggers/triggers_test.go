@@ -152,6 +152,43 @@ func TestScheduleThatFails(t *testing.T) {
 	w.noted("trigger failed", func(l line) bool { return strings.HasPrefix(fmt.Sprint(l.Data["due"]), "2026-12-02T20:00") })
 }
 
+const crasher = `
+import type { Track } from '../../core/contract.ts';
+import { schedule } from '../../core/triggers.ts';
+
+export default {
+  name: 'crasher',
+  triggers: [
+    schedule({
+      name: 'once',
+      dailyAt: '08:00',
+      task: async ({ at }, box) => {
+        await box.createTask({ title: at.toISOString().slice(0, 10), worker: 'fake', prompt: '#' });
+        process.exit(1);
+      },
+    }),
+  ],
+} satisfies Track;
+`
+
+// An app whose process ends in the middle of its trigger's call has had the call: it
+// isn't made again by each start of the process, which would start a task each time.
+func TestProcessEndsDuringATrigger(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"crasher": crasher})
+	w.noted("trigger armed")
+	w.wake(time.Hour)
+	w.noted("trigger failed")
+	w.wake(24 * time.Hour) // its process was started again, and waits for the next date
+	w.until("the next date's task", nth(2, func(l line) bool { return l.Type == "task.created" }))
+	var days []string
+	for _, l := range w.created("crasher") {
+		days = append(days, l.Spec.Title)
+	}
+	if !slices.Equal(days, []string{"2026-12-01", "2026-12-02"}) {
+		t.Errorf("%q", days)
+	}
+}
+
 type permissions struct {
 	App   string
 	Items []struct {
