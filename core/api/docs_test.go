@@ -60,7 +60,7 @@ func TestNotesAreComplete(t *testing.T) {
 		have[n.what] = true
 	}
 	found := map[string]bool{}
-	for _, file := range []string{"notes.go", "../task/notes.go", "../task/noted.go", "../task/memory.go", "../watch/memory.go", "../actionlog/line.go"} {
+	for _, file := range []string{"notes.go", "../task/notes.go", "../task/noted.go", "../task/memory.go", "../watch/memory.go", "../app/registry.go", "../actionlog/line.go"} {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
