@@ -423,7 +423,7 @@ func (h *host) watch(_ context.Context, p struct {
 
 // fire tells the app that a watch has something for it.
 func (h *host) fire(ctx context.Context, id int64, name string, f watch.Fired) error {
-	c := &call{what: "the trigger " + name, limit: routeTime}
+	c := &call{what: "the trigger " + name, limit: h.r.opt.RouteTime}
 	err := h.run(ctx, c, "fire", map[string]any{"watch": id, "fired": f}, nil)
 	var late *slow
 	var never unsent

@@ -17,15 +17,16 @@ import (
 	"gurtos/core/tool"
 )
 
-// How long an app may take. The time that it waits for the owner's answer counts for
-// nothing.
+// How long an app may take where Options say nothing else. The time that it waits for
+// the owner's answer counts for nothing.
 const (
-	runTime     = 5 * time.Minute // a tool, a model job
-	routeTime   = time.Minute     // a route up to its Response, a webhook, a log reader's line, a watch
+	DefaultRunTime   = 5 * time.Minute // a tool, a model job
+	DefaultRouteTime = time.Minute     // a route up to its Response, a webhook, a log reader's line, a watch
+
 	triggerTime = 30 * time.Second
 	stopTime    = 10 * time.Second
 	contextTime = 2 * time.Second // the specification's
-	graceTime   = 3 * time.Second // after its signal told it
+	graceTime   = 5 * time.Second // after its signal told it
 	answerTime  = 20 * time.Second
 )
 
@@ -64,6 +65,9 @@ func span(d time.Duration) string {
 			return fmt.Sprintf("%d minutes", n)
 		}
 		return "a minute"
+	}
+	if d <= time.Second {
+		return "a second"
 	}
 	return fmt.Sprintf("%d seconds", int(d/time.Second))
 }
@@ -247,7 +251,7 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 			return nil, cutOff(d.Name, err)
 		}
 		var out json.RawMessage
-		c := &call{what: d.Name, limit: runTime, secrets: d.Secrets, hand: tc}
+		c := &call{what: d.Name, limit: a.r.opt.RunTime, secrets: d.Secrets, hand: tc}
 		err = h.run(ctx, c, "tool.run", map[string]any{"tool": d.Name, "input": input, "key": tc.Key(), "task": t}, &out)
 		var late *slow
 		switch {
@@ -294,7 +298,7 @@ func (r *Registry) job(ctx context.Context, name string, input json.RawMessage, 
 		return nil, err
 	}
 	var out json.RawMessage
-	c := &call{what: "the model job " + d.Name, limit: runTime, secrets: append([]string{}, d.Secrets...), hand: jh}
+	c := &call{what: "the model job " + d.Name, limit: r.opt.RunTime, secrets: append([]string{}, d.Secrets...), hand: jh}
 	if err := h.run(ctx, c, "job.run", params, &out); errors.Is(err, errGone) {
 		return nil, fmt.Errorf("the model job %s did not come to an end: %w", d.Name, h.p.ended())
 	} else if err != nil {
@@ -337,7 +341,7 @@ func (r *Registry) hook(ctx context.Context, name, hook string, headers map[stri
 		return nil, &Refusal{404, fmt.Sprintf("%s has no webhook %s", name, declare.Clip(hook))}
 	}
 	var out json.RawMessage
-	c := &call{what: "the webhook " + hook, limit: routeTime}
+	c := &call{what: "the webhook " + hook, limit: r.opt.RouteTime}
 	if err := h.run(ctx, c, "hook", map[string]any{"name": hook, "body": body, "headers": headers}, &out); err != nil {
 		a.threw(c, err)
 		return nil, &Refusal{500, a.says(err)}

@@ -36,6 +36,10 @@ type Options struct {
 	Watcher    Watcher       // nil refuses every watch
 	Zone       func() string // the name of the box's time zone; nil for UTC
 
+	// How long an app may take; the defaults when 0.
+	RunTime   time.Duration // for a tool or model job
+	RouteTime time.Duration // for a route up to its Response, a webhook, a log reader's line, a watch
+
 	Slog *slog.Logger
 }
 

@@ -45,7 +45,7 @@ func (a *app) take(l *life, name string, line json.RawMessage) error {
 	for {
 		h, err := a.ready(l.ctx)
 		if err == nil {
-			c := &call{what: "the log reader " + name, limit: routeTime}
+			c := &call{what: "the log reader " + name, limit: a.r.opt.RouteTime}
 			err = h.run(l.ctx, c, "read", map[string]any{"reader": name, "event": line}, nil)
 			if err == nil {
 				return nil

@@ -64,6 +64,12 @@ func open(ctx context.Context, o Options) (*Registry, error) {
 	if o.Slog == nil {
 		o.Slog = slog.Default()
 	}
+	if o.RunTime == 0 {
+		o.RunTime = DefaultRunTime
+	}
+	if o.RouteTime == 0 {
+		o.RouteTime = DefaultRouteTime
+	}
 	r := &Registry{opt: o, apps: map[string]*app{}, stripped: map[string][]byte{}, methods: boxMethods()}
 	r.ctx, r.end = context.WithCancel(context.Background())
 	names, err := r.folders()

@@ -124,7 +124,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request, name string, 
 	}
 	answered := sync.OnceFunc(h.leave)
 	defer answered()
-	c := &call{what: "the route " + route.Key, limit: routeTime, body: &body{left: sent}}
+	c := &call{what: "the route " + route.Key, limit: r.opt.RouteTime, body: &body{left: sent}}
 	params := map[string]any{"key": route.Key, "method": req.Method, "url": address(req), "headers": headers(req), "body": len(sent) > 0 && req.Method != "GET" && req.Method != "HEAD"}
 	var out head
 	if err := h.run(req.Context(), c, "route", params, &out); err != nil {

@@ -154,7 +154,10 @@ func (w *wire) giveUp(id int64) {
 	defer w.mu.Unlock()
 	if _, ok := w.waiting[id]; ok {
 		w.waiting[id] = nil
-		w.abandoned++
+		if w.abandoned++; w.abandoned == maxAbandoned {
+			w.blame(fmt.Sprintf("it left %d calls without an answer", maxAbandoned))
+			w.conn.Close()
+		}
 	}
 }
 
