@@ -51,6 +51,8 @@ var Commands = []Command{
 		Long: "Turns an app on. One that is on already is read anew when its files changed."},
 	{Name: "app off", Args: "NAME", Short: "Turn an app off", Least: 1, Most: 1, Run: appOff,
 		Long: "Turns an app off: its tools, pages and triggers are gone at once."},
+	{Name: "app permissions", Args: "[NAME [WHAT=on|off]...]", Short: "Show or change what an app may do", Most: 50, Run: appPermissions,
+		Long: "Shows what each app declares or used, whether it may, and when it last did. With\nchanges it makes them; they hold at once, for what runs too:\n\n  box app permissions weather shell=off host:example.com=off key:WEATHER_KEY=on\n  box app permissions weather dailyLimitCents=500 diskCapBytes=2000000000\n  box app permissions weather dailyLimitCents=none declaredHostsOnly=on"},
 	{Name: "app new", Args: "[--in FOLDER] NAME", Short: "Make the folder of a new app", Least: 1, Most: 1, Flags: appNewFlags, Run: appNew,
 		Long: "Makes an app to begin with: a tool, a schedule, a page, a test and a demo step, all\nin order. It goes to tracks/ of the source tree, and needs no box:\n\n  box app new weather\n  box app check tracks/weather\n  box app dev tracks/weather"},
 	{Name: "app check", Args: "[FOLDER]", Short: "Say what is wrong with an app", Most: 1, Run: appCheck,
