@@ -35,6 +35,13 @@ import (
 const inside = "GURTOS_TEST_INTERNET"
 
 func TestMain(m *testing.M) {
+	if target := os.Getenv(grpcClient); target != "" {
+		if err := runGRPC(target); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getenv(inside) != "" {
 		os.Exit(m.Run())
 	}
