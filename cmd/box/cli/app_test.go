@@ -181,7 +181,7 @@ func TestAppDev(t *testing.T) {
 	await(`^rain is on, in \d+ ms$`)
 	await(`^Rain: http://127\.0\.0\.1:\d+/t/rain/\?access_token=w\S+$`)
 	home := await(`^BOX_HOME=(/tmp/box\d+) box task new`)[1]
-	change(t, folder, "Write a line down.", "Write one line down.")
+	change(t, folder, "notes.push(text);", "console.log('told of', text); notes.push(text);")
 	await(`^rain is read anew, in \d+ ms$`)
 	change(t, folder, "export default {", "enum Wet { Yes }\nexport default {")
 	await(`^rain: track\.ts: .*TypeScript enum is more than a type`)
@@ -200,7 +200,7 @@ func TestAppDev(t *testing.T) {
 	if got, err := task.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, got)
 	}
-	await(`calls rain\.write`)
+	await(`^rain prints: told of wet$`)
 	cmd.Process.Signal(syscall.SIGINT) //nolint:errcheck // seen below
 	for l := range lines {
 		said += l + "\n"

@@ -94,10 +94,11 @@ func appDev(s *session) (err error) {
 	if err := d.load(); err != nil {
 		return err
 	}
-	following := make(chan error, 1)
+	following := make(chan error, 2)
 	go func() {
 		following <- s.follow(head, "", func(ev line) (bool, error) { return false, d.show(ev) })
 	}()
+	go func() { following <- d.printed() }()
 	for {
 		select {
 		case err := <-saved:
@@ -112,6 +113,7 @@ func appDev(s *session) (err error) {
 		case err := <-following:
 			return err
 		case <-ctx.Done():
+			<-following
 			<-following
 			return ctx.Err()
 		}
@@ -189,6 +191,31 @@ func (d *dev) welcome(a appAnswer) error {
 		}
 	}
 	return nil
+}
+
+// printed shows what the app prints, until the context ends.
+func (d *dev) printed() error {
+	res, err := d.box.send(d.ctx, http.MethodGet, "/api/apps/"+url.PathEscape(d.name)+"/output", url.Values{"follow": {"1"}}, "", nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReaderSize(res.Body, 64<<10)
+	for {
+		text, err := lines.ReadString('\n')
+		if text != "" {
+			if err := d.say("%s prints: %s", d.name, strings.TrimRight(text, "\n")); err != nil {
+				return err
+			}
+		}
+		switch {
+		case d.ctx.Err() != nil:
+			return d.ctx.Err()
+		case err != nil:
+			<-d.ctx.Done() // the box ends, which is told elsewhere
+			return d.ctx.Err()
+		}
+	}
 }
 
 func (d *dev) say(format string, args ...any) error {
