@@ -1,0 +1,17 @@
+package mutate
+
+func init() { Guards = append(Guards, develop...) }
+
+// develop are the guards of what people who write apps rely on.
+var develop = []Guard{
+	{"check: what is looked at may write nothing", "cmd/box/check/check.go", `"--permission", "--allow-fs-read="`, `"--no-warnings", "--allow-fs-read="`, "./cmd/box/check", "TestProblems"},
+	{"check: a key that a tool reads is listed", "cmd/box/check/source.go", `m[1] == "ctx" && !inCalls[key]`, `m[1] == "ctx" && !inCalls[key] && key == ""`, "./cmd/box/check", "TestProblems"},
+	{"check: a key that a route reads is listed", "cmd/box/check/source.go", `m[1] == "box" && !slices.Contains(app.Secrets, key)`, `m[1] == "box" && !slices.Contains(app.Secrets, key) && key == ""`, "./cmd/box/check", "TestProblems"},
+	{"check: a host in an address is listed", "cmd/box/check/source.go", `hosts.Match(name, port); !ok {`, `hosts.Match(name, port); !ok && name == "" {`, "./cmd/box/check", "TestProblems"},
+	{"check: a package is pinned", "cmd/box/check/check.go", `if !pinned.MatchString(versions[name]) {`, `if versions[name] == "" {`, "./cmd/box/check", "TestPinned"},
+	{"check: an app says what it is", "cmd/box/check/source.go", `if r.Declared.Description == "" {`, `if r.Declared.Name == "" {`, "./cmd/box/check", "TestProblems"},
+	{"apps: what an app prints holds no key", "core/app/output.go", `r.opt.Vault.Redact(strings.ToValidUTF8(string(rest[:end]), "\uFFFD"))`, `strings.ToValidUTF8(string(rest[:end]), "\uFFFD")`, "./core/app", "TestPrinted"},
+	{"apps: a key that is printed in two pieces is found", "core/app/output.go", `if !follow || len(rest)-end > maxLine {`, `if !follow || len(rest) > end {`, "./core/app", "TestPrintedAsItComes"},
+	{"apps: what an app may declare is one table", "core/app/declare/app.go", `c.fail(at+".name", "there is another one of the name %s", n)`, `_ = n`, "./test/tracks", "TestDeclared"},
+	{"tracks: the model app's prices are the box's", "core/budget/prices.json", `"claude-opus-5": {"input": 500,`, `"claude-opus-5": {"input": 501,`, "./test/tracks", "TestPricesAreCurrent"},
+}
