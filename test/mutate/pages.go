@@ -11,7 +11,7 @@ var pages = []Guard{
 	{"window: there are at most a thousand", "core/window/window.go", `for w.order.Len() >= Most {`, `for w.order.Len() >= 2*Most {`, "./core/window", "TestOldestGoes"},
 	{"window: one that has ended takes no live one's place", "core/window/window.go", `	w.sweep()
 	for`, `	for`, "./core/window", "TestOldestGoes"},
-	{"window: it has no right while its app is off", "core/api/caller.go", `!ok || !a.On {`, `!ok {`, "./core/api", "TestWindowEnds"},
+	{"window: it has no right while its app is off", "core/api/caller.go", `!ok || !a.On {`, `!ok || a.Name == "" {`, "./core/api", "TestWindowEnds"},
 	{"window: its right is never more than its opener's", "core/api/api.go", `who&window != 0 && who&c.caller.opener == 0:`, `who == 0:`, "./core/api", "TestWindowIsNarrower"},
 	{"window: it reaches its own app alone", "core/api/serve.go", `if c.caller.kind == window && c.caller.app != name {`, `if false && c.caller.app != name {`, "./core/api", "TestWindowRights"},
 	{"window: it calls no webhook", "core/api/routes.go", `Path: "/hook/{app}/{name}", Who: paired,`, `Path: "/hook/{app}/{name}", Who: paired | window,`, "./core/api", "TestWindowRights"},

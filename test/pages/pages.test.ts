@@ -18,8 +18,10 @@ before(async () => {
 
 after(async () => {
   await chrome?.close();
+  const leaks = (await box?.leaks()) ?? [];
   await box?.stop();
   box?.remove();
+  assert.deepEqual(leaks, [], "a key's value is outside the vault");
 });
 
 /** A window on the probe, closed when the test ends. */
