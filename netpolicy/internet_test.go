@@ -302,6 +302,13 @@ func connect() (*internet, error) {
 	if err != nil {
 		return nil, err
 	}
+	dir, err := os.MkdirTemp("", "internet")
+	if err != nil {
+		return nil, err
+	}
+	if i.cert, err = authority.Open(dir); err != nil {
+		return nil, err
+	}
 	if err := i.resolvConf(); err != nil {
 		return nil, err
 	}
@@ -343,17 +350,24 @@ func (i *internet) resolvConf() error {
 	if err != nil {
 		return err
 	}
-	return unix.Mount(f, target, "", unix.MS_BIND, "")
-}
-
-func (i *internet) listen() error {
-	dir, err := os.MkdirTemp("", "internet")
+	if err := unix.Mount(f, target, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	// What has no environment looks here for whom it trusts.
+	const bundle = "/etc/ssl/certs/ca-certificates.crt"
+	own, err := os.ReadFile(bundle)
 	if err != nil {
 		return err
 	}
-	if i.cert, err = authority.Open(dir); err != nil {
+	f = filepath.Join(dir, "bundle")
+	if err := os.WriteFile(f, append(own, i.cert.PEM()...), 0o644); err != nil {
 		return err
 	}
+	return unix.Mount(f, bundle, "", unix.MS_BIND, "")
+}
+
+func (i *internet) listen() error {
+	var err error
 	i.pool = x509.NewCertPool()
 	i.pool.AppendCertsFromPEM(i.cert.PEM())
 	i.do(func() {
