@@ -253,7 +253,7 @@ func (b *Box) close() {
 	for _, c := range []struct {
 		what string
 		end  func() error
-	}{{"apps", closer(b.apps)}, {"watches", closer(b.watches)}, {"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
+	}{{"watches", closer(b.watches)}, {"apps", closer(b.apps)}, {"sandboxes", closer(b.host)}, {"networks", closer(b.net)}, {"layers", closer(b.mounter)}, {"action log", closer(b.events)}} {
 		if c.end == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -220,6 +221,24 @@ func TestAppWasAway(t *testing.T) {
 	w.want("2026-12-01 08:00 late")
 	w.pass(time.Hour)
 	w.want()
+}
+
+// One whose process was started anew may have its watch again at once.
+func TestAppComesBackAtOnce(t *testing.T) {
+	w := newWorld(t, "UTC", "2026-12-01 07:00")
+	for range 200 {
+		ctx, end := context.WithCancel(t.Context())
+		_, err := w.ws.Add(ctx, "hello", daily("morning", "08:00"), func(context.Context, watch.Fired) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+		stop, err := w.ws.Add(t.Context(), "hello", daily("morning", "08:00"), func(context.Context, watch.Fired) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+	}
 }
 
 // What an app was not reached for waits until it is.

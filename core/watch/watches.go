@@ -102,7 +102,7 @@ func (ws *Watches) Add(ctx context.Context, app string, w Watch, fire Fire) (sto
 		return nil, err
 	}
 	key := [2]string{app, w.Name}
-	one := &watching{Watches: ws, app: app, Watch: w, keep: keep, fire: fire}
+	one := &watching{Watches: ws, app: app, Watch: w, keep: keep, fire: fire, caller: ctx}
 	one.ctx, one.end = context.WithCancel(ws.ctx)
 	if err := ws.enter(key, one); err != nil {
 		one.end()
@@ -130,7 +130,9 @@ func (ws *Watches) enter(key [2]string, one *watching) error {
 	if ws.closed {
 		return errClosed
 	}
-	if ws.all[key] != nil {
+	if was := ws.all[key]; was != nil && was.caller.Err() != nil {
+		was.end() // of a process that is gone: it is about to leave by itself
+	} else if was != nil {
 		return &Invalid{fmt.Sprintf("trigger %q: %s has another one of this name, and the box remembers each by its name", cut(key[1]), key[0])}
 	}
 	n := 0

@@ -19,6 +19,8 @@ type watching struct {
 	ctx  context.Context
 	end  context.CancelFunc
 
+	caller context.Context // of Add
+
 	// Owned by run.
 	base time.Duration // of a span: by the clock's Mono, when it last began
 	was  Sight         // of files: what the app was last told of

@@ -175,10 +175,19 @@ type line struct {
 	State string
 	App   string
 	Spec  task.Spec
-	Data  map[string]any
+	Data  json.RawMessage
 }
 
-func (l line) what() string { return fmt.Sprint(l.Data["what"]) }
+// data is a field of a note of the box.
+func (l line) data(name string) any {
+	var d map[string]any
+	if l.Track != "box" || json.Unmarshal(l.Data, &d) != nil {
+		return nil
+	}
+	return d[name]
+}
+
+func (l line) what() string { return fmt.Sprint(l.data("what")) }
 
 // until follows the action log from its start until ok takes a line.
 func (w *world) until(what string, ok func(line) bool) line {

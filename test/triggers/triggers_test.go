@@ -29,18 +29,18 @@ func TestHelloInTheMorning(t *testing.T) {
 	runs := func() []string {
 		var out []string
 		for _, l := range w.all(func(l line) bool { return l.what() == "schedule ran" }) {
-			out = append(out, fmt.Sprint(l.Data["date"], " ", l.Data["late"] == true))
+			out = append(out, fmt.Sprint(l.data("date"), " ", l.data("late") == true))
 		}
 		return out
 	}
-	w.noted("schedule ran", func(l line) bool { return l.Data["date"] == "2026-12-02" })
+	w.noted("schedule ran", func(l line) bool { return l.data("date") == "2026-12-02" })
 	if got := runs(); !slices.Equal(got, []string{"2026-12-01 false", "2026-12-02 false"}) {
 		t.Errorf("%q", got)
 	}
 
 	// Missed by an hour while the box was off: made up for, and said.
 	w.off(25 * time.Hour)
-	w.noted("schedule ran", func(l line) bool { return l.Data["date"] == "2026-12-03" && l.Data["late"] == true })
+	w.noted("schedule ran", func(l line) bool { return l.data("date") == "2026-12-03" && l.data("late") == true })
 	w.until("the late task", nth(3, func(l line) bool { return l.Type == "task.created" }))
 
 	// Missed while the app was off: not made up for.
@@ -56,7 +56,7 @@ func TestHelloInTheMorning(t *testing.T) {
 		}
 	}())
 	w.wake(23 * time.Hour)
-	w.noted("schedule ran", func(l line) bool { return l.Data["date"] == "2026-12-05" })
+	w.noted("schedule ran", func(l line) bool { return l.data("date") == "2026-12-05" })
 	if got := runs(); !slices.Equal(got, []string{"2026-12-01 false", "2026-12-02 false", "2026-12-03 true", "2026-12-05 false"}) {
 		t.Errorf("%q", got)
 	}
@@ -94,7 +94,7 @@ export default {
 // An app sees files that a person puts in and those that its own tasks leave.
 func TestFilesStartATask(t *testing.T) {
 	w := newWorld(t, "2026-12-01 07:00", map[string]string{"watcher": watcher})
-	w.noted("trigger armed", func(l line) bool { return l.Data["trigger"] == "notes" })
+	w.noted("trigger armed", func(l line) bool { return l.data("trigger") == "notes" })
 	w.do("PUT", "/api/workspaces/home/files?path=notes/a.md", "a", 201)
 	w.wake(500 * time.Millisecond)
 	made := w.until("its task", func(l line) bool { return l.Type == "task.created" && l.App == "watcher" })
@@ -137,11 +137,11 @@ func TestWebhookStartsATask(t *testing.T) {
 // A trigger that fails is told in the log and in the app's error, and its next date comes.
 func TestScheduleThatFails(t *testing.T) {
 	w := newWorld(t, "2026-12-01 19:00", map[string]string{"watcher": watcher})
-	w.noted("trigger armed", func(l line) bool { return l.Data["trigger"] == "fails" })
+	w.noted("trigger armed", func(l line) bool { return l.data("trigger") == "fails" })
 	w.wake(time.Hour)
 	failed := w.noted("trigger failed")
-	if failed.Data["trigger"] != "fails" || !strings.Contains(fmt.Sprint(failed.Data["error"]), "no idea what to do") {
-		t.Errorf("%v", failed.Data)
+	if failed.data("trigger") != "fails" || !strings.Contains(fmt.Sprint(failed.data("error")), "no idea what to do") {
+		t.Errorf("%s", failed.Data)
 	}
 	var all []struct{ Name, Error string }
 	all = get[[]struct{ Name, Error string }](w, "/api/apps?all=1")
@@ -149,7 +149,45 @@ func TestScheduleThatFails(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	w.wake(24 * time.Hour)
-	w.noted("trigger failed", func(l line) bool { return strings.HasPrefix(fmt.Sprint(l.Data["due"]), "2026-12-02T20:00") })
+	w.noted("trigger failed", func(l line) bool { return strings.HasPrefix(fmt.Sprint(l.data("due")), "2026-12-02T20:00") })
+}
+
+const hanger = `
+import { existsSync, writeFileSync } from 'node:fs';
+import type { Track } from '../../core/contract.ts';
+import { onFileChange } from '../../core/triggers.ts';
+
+export default {
+  name: 'hanger',
+  triggers: [
+    onFileChange({
+      name: 'files',
+      task: async (changes, box) => {
+        if (!existsSync('begun')) {
+          writeFileSync('begun', '');
+          box.note('begun');
+          await new Promise(() => {});
+        }
+        return { title: changes.map((c) => c.path).join(), worker: 'fake', prompt: '#' };
+      },
+    }),
+  ],
+} satisfies Track;
+`
+
+// What an app was at when the box went down in order it is told again.
+func TestBoxEndsDuringATrigger(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"hanger": hanger})
+	w.noted("trigger armed")
+	w.do("PUT", "/api/workspaces/home/files?path=a.txt", "a", 201)
+	w.wake(500 * time.Millisecond)
+	w.until("it has begun", func(l line) bool { return l.Type == "note" && l.Track == "hanger" })
+	w.off(time.Hour)
+	w.wake(500 * time.Millisecond)
+	made := w.until("its task", func(l line) bool { return l.Type == "task.created" && l.App == "hanger" })
+	if made.Spec.Title != "a.txt" {
+		t.Errorf("%+v", made)
+	}
 }
 
 const crasher = `
@@ -250,7 +288,7 @@ func TestPermissionsOfARunningApp(t *testing.T) {
 			t.Errorf("%s: %s", row.item, got)
 		}
 		w.noted("permission refused", func(l line) bool {
-			return l.Data["app"] == "watcher" && (l.Data["item"] == row.item || strings.HasPrefix(row.item, "host:") && strings.HasPrefix(fmt.Sprint(l.Data["item"]), "host:"))
+			return l.data("app") == "watcher" && (l.data("item") == row.item || strings.HasPrefix(row.item, "host:") && strings.HasPrefix(fmt.Sprint(l.data("item")), "host:"))
 		})
 		w.do("PUT", "/api/permissions/watcher", `{"`+row.item+`":true}`, 200)
 		if row.method == "GET" {
