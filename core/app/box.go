@@ -68,7 +68,7 @@ func method[P any](do func(h *host, ctx context.Context, p P) (any, error)) boxM
 		if err := json.Unmarshal(params, &p); err != nil {
 			var wrong *json.UnmarshalTypeError
 			if errors.As(err, &wrong) {
-				return nil, fmt.Errorf("%s: a %s is needed, not a %s", wrong.Field, kind(wrong.Type.Kind().String()), wrong.Value)
+				return nil, fmt.Errorf("%s: a %s is needed, not a %s", strings.ToLower(wrong.Field), kind(wrong.Type.Kind().String()), wrong.Value)
 			}
 			return nil, err
 		}
@@ -368,19 +368,19 @@ func (j *jobHand) Ask(ctx context.Context, question, purpose string) (bool, erro
 
 // listen sends the app each line as it is written, or no more.
 func (h *host) listen(_ context.Context, p struct{ On bool }) (any, error) {
+	ctx, stop := context.WithCancel(h.ctx)
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.silence != nil {
 		h.silence()
-		h.silence = nil
 	}
-	if !p.On || h.ctx.Err() != nil {
+	h.silence = stop
+	h.mu.Unlock()
+	if !p.On {
+		stop()
 		return nil, nil
 	}
-	ctx, stop := context.WithCancel(h.ctx)
-	h.silence = stop
 	head, _ := h.r.opt.Events.Head()
-	h.work.Go(func() {
+	h.alongside(func() {
 		err := h.r.opt.Events.Follow(ctx, head, func(line []byte, _ func() (actionlog.Event, error)) error {
 			return h.p.main.tell("event", map[string]any{"event": json.RawMessage(line)})
 		})

@@ -118,7 +118,7 @@ func (h *host) run(ctx context.Context, c *call, method string, params map[strin
 	var late *slow
 	if errors.As(why, &late) {
 		h.a.trouble("%v and was ended", why)
-		h.work.Go(h.look)
+		h.alongside(h.look)
 	}
 	return why
 }
@@ -126,7 +126,7 @@ func (h *host) run(ctx context.Context, c *call, method string, params map[strin
 // abort tells the app that nobody waits for a call any more.
 func (h *host) abort(c *call, why error) {
 	// An app that takes nothing is found by look, or by the next write.
-	h.work.Go(func() {
+	h.alongside(func() {
 		h.p.main.tell("abort", map[string]any{"call": c.id, "why": why.Error()}) //nolint:errcheck // then it is gone
 	})
 }

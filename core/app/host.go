@@ -26,7 +26,7 @@ type host struct {
 
 	ctx  context.Context // ends with the process, or before, when it is told to end
 	end  context.CancelFunc
-	work sync.WaitGroup // listening, and looking whether it still answers
+	work sync.WaitGroup // what goes on beside its calls; added to by alongside
 
 	requests  chan struct{} // one for each that waits for its Response
 	triggered chan struct{} // closed once its triggers were started
@@ -41,6 +41,7 @@ type host struct {
 	silence  context.CancelFunc
 	told     bool   // it was told to end
 	quiet    bool   // its app is off: only what a trigger does goes on
+	buried   bool   // nothing may begin beside its calls any more
 	uncaught string // what nothing caught
 }
 
@@ -93,7 +94,7 @@ func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) 
 		h.wait()
 		return nil, err
 	}
-	h.work.Go(func() { h.startTriggers(ctx) })
+	h.alongside(func() { h.startTriggers(ctx) })
 	return h, nil
 }
 
@@ -152,6 +153,7 @@ func (h *host) wait() {
 	<-h.p.done
 	h.end()
 	h.mu.Lock()
+	h.buried = true
 	watches := h.watches
 	h.watches = map[int64]func(){}
 	h.mu.Unlock()
@@ -172,6 +174,15 @@ func (h *host) closeNetwork() {
 	}
 	if err := space.Close(); err != nil {
 		h.r.opt.Slog.Error("an app's network was not closed cleanly", "app", h.a.name, "why", err)
+	}
+}
+
+// alongside runs fn beside the calls, unless the process is gone.
+func (h *host) alongside(fn func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.buried {
+		h.work.Go(fn)
 	}
 }
 
@@ -254,7 +265,8 @@ func (h *host) hush() {
 
 // blocked is told of a host that the app may not reach.
 func (h *host) blocked(hostport string, count int) {
-	h.work.Go(func() {
+	// Its network, which calls this, ends before the one who waits for the process does.
+	h.r.work.Go(func() {
 		data := map[string]any{"app": h.a.name, "host": strings.ToValidUTF8(hostport, "\uFFFD"), "count": count}
 		if err := h.r.opt.Tasks.Note(context.Background(), NoteBlocked, data, ""); err != nil {
 			h.r.opt.Slog.Warn("what an app may not reach was not noted", "app", h.a.name, "why", err)

@@ -27,6 +27,9 @@ func (a *app) feed(l *life, name string) {
 		return
 	}
 	defer place.close()
+	if head, _ := a.r.opt.Events.Head(); place.at > head {
+		place.at = head // the end of a log can be lost: what comes in its place is new
+	}
 	err = a.r.opt.Events.Follow(l.ctx, place.at, func(line []byte, _ func() (actionlog.Event, error)) error {
 		if err := a.take(l, name, bytes.TrimSpace(line)); err != nil {
 			return err

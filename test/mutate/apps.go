@@ -30,7 +30,7 @@ var apps = []Guard{
 		return errors.New("it answered`, "./core/app", "TestHostile/unknown"},
 	{"app: what is cut off runs again", "core/app/calls.go", `const tries = 3`, `const tries = 1`, "./core/app", "TestCutOffPayment"},
 	{"app: what is cut off for good leaves the call open", "core/broker/call.go", `	if errors.Is(err, tool.ErrCutOff) {`, `	if errors.Is(err, tool.ErrCutOff) && tl.Run == nil {`, "./core/app", "TestCutOffPayment"},
-	{"app: one that spins is ended", "core/app/calls.go", `		h.work.Go(h.look)
+	{"app: one that spins is ended", "core/app/calls.go", `		h.alongside(h.look)
 `, ``, "./core/app", "TestNeverAnswers"},
 	{"app: a task's context has an end", "core/app/calls.go", `		runes = runes[:min(len(runes), left)]
 `, ``, "./core/app", "TestTaskContext"},
