@@ -11,8 +11,19 @@ import (
 	"time"
 )
 
-// fuzzTime is how long each fuzz target is run for by the long forms. Else only its corpus is, as any test.
-const fuzzTime = time.Minute
+// How long each fuzz target is run for: a while whenever all is tested, so that what a change broke shows soon, and a minute by the long forms. The quick loop
+// runs its corpus alone, as any test. The corpora are in the packages' testdata/fuzz.
+const (
+	fuzzShort = 5 * time.Second
+	fuzzLong  = time.Minute
+)
+
+func (o Options) fuzzTime() time.Duration {
+	if o.All {
+		return fuzzLong
+	}
+	return fuzzShort
+}
 
 // target is one fuzz target.
 type target struct{ pkg, name string }
@@ -56,7 +67,7 @@ func (o Options) fuzz(ctx context.Context) (c Count, err error) {
 			continue
 		}
 		line.Say(strings.TrimPrefix(t.pkg, "gurtos/") + " " + t.name)
-		text, err := o.command(ctx, "test", "-run=^$", "-fuzz=^"+t.name+"$", fmt.Sprint("-fuzztime=", fuzzTime), t.pkg).CombinedOutput()
+		text, err := o.command(ctx, "test", "-run=^$", "-fuzz=^"+t.name+"$", fmt.Sprint("-fuzztime=", o.fuzzTime()), t.pkg).CombinedOutput()
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)
 		}
@@ -71,6 +82,6 @@ func (o Options) fuzz(ctx context.Context) (c Count, err error) {
 			fmt.Fprintf(out, "  | %s\n", strings.TrimRight(l, "\n"))
 		}
 	}
-	fmt.Fprintf(o.Show.Above(o.Out), "fuzzed for %v each: %v\n", fuzzTime, c)
+	fmt.Fprintf(o.Show.Above(o.Out), "fuzzed for %v each: %v\n", o.fuzzTime(), c)
 	return c, nil
 }

@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) (Count, []Finding, error) {
 		skips = append(skips, r.skips...)
 		findings = append(findings, r.findings...)
 	}
-	if o.All {
+	if !o.Short {
 		c, err := o.fuzz(ctx)
 		if err != nil {
 			return count, nil, err
