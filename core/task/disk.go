@@ -15,6 +15,9 @@ func (t *Tasks) lookAtDisk() {
 	was := t.halted()
 	t.full = room.Full
 	t.halt(was)
+	changed := was != t.halted()
 	t.mu.Unlock()
-	t.hold()
+	if changed { // else the queue would wait for a pause that the kernel takes its time for
+		t.hold()
+	}
 }
