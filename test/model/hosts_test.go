@@ -1,0 +1,66 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"gurtos/test/internet"
+)
+
+// An allowed name that does not resolve is a temporary failure at once, and a step in the task's log, once however often it is asked for; a host that is
+// down gives its own error; a host that is not allowed does not exist, and refuses the connection.
+func TestHostsThatFail(t *testing.T) {
+	w := newWorld(t)
+	w.net.Name("servfail.example.com", "")
+	w.net.Name("down.example.com", internet.Addr(10))
+	w.net.Name("away.example.com", "198.51.100.77")
+	w.net.Name("other.example.com", internet.Addr(10))
+	try := func(what string) string {
+		return `try python3 -c 'import errno, socket
+def run(f, *a):
+    try: f(*a); return "worked"
+    except socket.gaierror as e: return {socket.EAI_AGAIN: "again", socket.EAI_NONAME: "no name"}.get(e.errno, str(e))
+    except OSError as e: return errno.errorcode.get(e.errno, str(e))
+` + what + `'`
+	}
+	// A line of the worker's language is one line: the program is put in by exec.
+	line := func(what string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(try(what), `'import`, `'exec("""import`), "\n", `\n`)
+	}
+	end := func(s string) string { return strings.TrimSuffix(s, "'") + `""")'` }
+	lookup := func(name string) string { return end(line(`print(run(socket.getaddrinfo, "` + name + `", 80))`)) }
+	connect := func(name, port string) string {
+		return end(line(`print(run(socket.create_connection, ("` + name + `", ` + port + `), 60))`))
+	}
+	id := w.start(spec{"worker": "fake", "hosts": []string{"servfail.example.com", "missing.example.com", "down.example.com", "away.example.com"}},
+		lookup("servfail.example.com"), lookup("servfail.example.com"), lookup("missing.example.com"), lookup("other.example.com"),
+		connect("down.example.com", "4444"), connect("away.example.com", "80"), connect(internet.Addr(10), "443"), connect("down.example.com", "443"),
+	)
+	all := w.ended(id, "done")
+	out := outputs(all)
+	for n, want := range []string{"again", "again", "again", "no name", "ECONNREFUSED", "EHOSTUNREACH", "ECONNREFUSED", "worked"} {
+		if out[n+1] != want {
+			t.Errorf("line %d: %q, want %q", n+1, out[n+1], want)
+		}
+	}
+	for _, name := range []string{"servfail", "missing"} {
+		n := 0
+		for _, e := range all {
+			if e.Type == "task.step" && strings.HasPrefix(e.Text, "The name "+name+".example.com could not be resolved: ") {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d steps tell of %s.example.com", n, name)
+		}
+	}
+	blocked := map[string]bool{}
+	for _, e := range all {
+		if e.Type == "net.blocked" {
+			blocked[e.Host] = true
+		}
+	}
+	if len(blocked) != 2 || !blocked["other.example.com:53"] || !blocked[internet.Addr(10)+":443"] {
+		t.Errorf("blocked %v", blocked)
+	}
+}
