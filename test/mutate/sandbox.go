@@ -77,7 +77,7 @@ var sandbox = []Guard{
 `, ``, "./test/hostile", "TestAttempts"},
 	{"sandbox: a session of its own", "sandbox/boxinit/box-init.c", `		setsid();
 `, ``, "./sandbox", "TestSurroundings/a_session"},
-	{"sandbox: short of memory, the box is not the first", "sandbox/park.go", `OomScoreAdj: &adj, //`, `//`, "./sandbox", "TestSurroundings/ended_before"},
+	{"sandbox: short of memory, the box is not the first", "sandbox/park.go", `umask, adj := uint32(0o077), 500`, `umask, adj := uint32(0o077), 0`, "./sandbox", "TestSurroundings/ended_before"},
 	{"sandbox: System V memory of its own", "sandbox/park.go", `{Type: configs.NEWIPC}, `, ``, "./test/hostile", "TestSlotReuse"},
 	{"sandbox: its control group's path is not told", "sandbox/park.go", `{Type: configs.NEWCGROUP}, `, ``, "./sandbox", "TestSurroundings/arguments"},
 	{"sandbox: devices by the controller too", "sandbox/cgroup/limits.go", `{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, //`, `{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {8, 0}, //`, "./sandbox/cgroup", "TestResources"},
