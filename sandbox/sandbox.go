@@ -81,6 +81,7 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	s.settled()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -88,6 +89,17 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 		return err
 	}
 	return boxinit.Program{Filter: s.h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable, Files: s.spec.Files}.Send(s.b.box)
+}
+
+// settled closes what was needed to make the sandbox and isn't to run it: a
+// thousand sandboxes are a thousand times that many descriptors, each of which every
+// start of another one has to close in its child.
+func (s *Sandbox) settled() {
+	s.b.users.Close()
+	s.b.mounts.Close()
+	for _, m := range append([]*layers.Mount{s.work, s.home}, s.trees...) {
+		m.File.Close() // it has its place
+	}
 }
 
 // openLayers caps and mounts the layers, mapped through users.

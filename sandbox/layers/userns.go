@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,28 +19,88 @@ type IDMap struct {
 
 // NewUserns makes a user namespace that carries the map and has no process, to
 // be given to mount_setattr. The caller closes it.
-func NewUserns(ids ...IDMap) (*os.File, error) {
-	m := make([]syscall.SysProcIDMap, len(ids))
-	for i, id := range ids {
-		m[i] = syscall.SysProcIDMap{ContainerID: id.Disk, HostID: id.Host, Size: 1}
-	}
-	// The child stops at its exec, before the first instruction of the new
-	// program, because it asks to be traced; its tracer is the thread that
-	// forked it, so that thread must be the one that reaps it.
+//
+// A process is needed to make one, and it must be another one than this, which has
+// threads. To fork this one into a new user namespace costs as much as it has
+// memory, since Go then can't use vfork. So the child is born by vfork, stops at
+// its exec, before the first instruction of the new program, because it asks to be
+// traced, and is made to call unshare there. Its tracer is the thread that forked
+// it, so that thread must be the one that reaps it.
+func NewUserns(ids ...IDMap) (_ *os.File, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWUSER, UidMappings: m, GidMappings: m,
-		Ptrace: true, Pdeathsig: syscall.SIGKILL,
-	}})
+	p, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}})
 	if err != nil {
 		return nil, fmt.Errorf("making a user namespace: %w", err)
 	}
+	defer func() {
+		p.Kill()
+		p.Wait()
+	}()
+	if err := stopped(p.Pid); err != nil {
+		return nil, fmt.Errorf("making a user namespace: %w", err)
+	}
+	if err := unshareIn(p.Pid, unix.CLONE_NEWUSER); err != nil {
+		return nil, fmt.Errorf("making a user namespace: %w", err)
+	}
+	var m strings.Builder
+	for _, id := range ids {
+		fmt.Fprintf(&m, "%d %d 1\n", id.Disk, id.Host)
+	}
+	for _, name := range []string{"gid_map", "uid_map"} {
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", p.Pid, name), []byte(m.String()), 0); err != nil {
+			return nil, fmt.Errorf("mapping ids in a user namespace: %w", err)
+		}
+	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", p.Pid))
-	p.Kill()
-	p.Wait()
 	if err != nil {
 		return nil, fmt.Errorf("opening a user namespace: %w", err)
 	}
 	return f, nil
+}
+
+// unshareIn has a traced process that is stopped call unshare: the instruction is
+// put where it would go on, in its own copy of the page.
+func unshareIn(pid, flags int) error {
+	var regs syscall.PtraceRegs
+	if err := syscall.PtraceGetRegs(pid, &regs); err != nil {
+		return os.NewSyscallError("ptrace", err)
+	}
+	if _, err := syscall.PtracePokeText(pid, uintptr(regs.Rip), []byte{0x0f, 0x05}); err != nil { // syscall
+		return os.NewSyscallError("ptrace", err)
+	}
+	regs.Rax, regs.Orig_rax, regs.Rdi = unix.SYS_UNSHARE, ^uint64(0), uint64(flags)
+	if err := syscall.PtraceSetRegs(pid, &regs); err != nil {
+		return os.NewSyscallError("ptrace", err)
+	}
+	if err := syscall.PtraceSingleStep(pid); err != nil {
+		return os.NewSyscallError("ptrace", err)
+	}
+	if err := stopped(pid); err != nil {
+		return err
+	}
+	if err := syscall.PtraceGetRegs(pid, &regs); err != nil {
+		return os.NewSyscallError("ptrace", err)
+	}
+	if e := int64(regs.Rax); e != 0 {
+		return os.NewSyscallError("unshare", syscall.Errno(-e))
+	}
+	return nil
+}
+
+// stopped waits until a traced process stops.
+func stopped(pid int) error {
+	for {
+		var ws syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &ws, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return os.NewSyscallError("wait4", err)
+		case !ws.Stopped():
+			return fmt.Errorf("the process for it ended (%#x)", uint32(ws))
+		default:
+			return nil
+		}
+	}
 }
