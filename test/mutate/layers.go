@@ -44,6 +44,6 @@ var layered = []Guard{
 	{"quota: a task that goes on keeps its project", "sandbox/quota/quota.go", `		if id != 0 {
 			return id, nil`, `		if id != 0 && id == 1 {
 			return id, nil`, "./test/boot", "TestLab$/sandbox-quota"},
-	{"quota: home and work have one cap", "sandbox/quota/quota.go", `			err = assign(d, id)`, `			err = assign(dirs[0], id)`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"quota: home and work have one cap", "sandbox/quota/quota.go", "	for _, d := range dirs {\n		if err == nil {", "	for _, d := range dirs[:1] {\n		if err == nil {", "./test/boot", "TestLab$/sandbox-quota"},
 	{"sandbox: memory ends all of a sandbox, by the kernel", "sandbox/cgroup/limits.go", `"memory.oom.group": "1"`, `"memory.oom.group": "0"`, "./test/boot", "TestLab$/sandbox$"},
 }
