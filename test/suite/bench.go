@@ -90,6 +90,7 @@ func performance(machine string, rows []Row) []byte {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.What, r.Figures)
 	}
+	b.Write(judged(rows))
 	return b.Bytes()
 }
 
