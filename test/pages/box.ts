@@ -84,6 +84,7 @@ new BroadcastChannel('box').onmessage = (e) => heard.push({ channel: e.data });
 /** Opens an app's page in a window of the desktop, at a path that may have a query; the desktop opens it anew when the page says that it is without a token. */
 export async function desk(b: Browser, box: PagesBox, path: string, token: string): Promise<Desk> {
   const context = await b.newContext();
+  context.setDefaultTimeout(120_000); // for a slow machine: nothing here measures
   const page = await context.newPage();
   await context.route(`${box.url}/desktop`, (route) => route.fulfill({ contentType: 'text/html', body: shell(at(path, token), token) }));
   await page.goto(`${box.url}/desktop`);

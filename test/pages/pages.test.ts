@@ -391,10 +391,13 @@ test('forms that open windows have no origin either', async (t) => {
       frame.evaluate(
         ({ to, bytes }) => {
           const form = document.createElement('form');
-          Object.assign(form, { method: 'post', action: to, target: '_blank', enctype: 'text/plain' });
-          const field = document.createElement('textarea');
+          Object.assign(form, { method: 'post', action: to, target: '_blank', enctype: 'multipart/form-data' });
+          const field = document.createElement('input');
+          field.type = 'file';
           field.name = 'x';
-          field.value = 'y'.repeat(bytes);
+          const file = new DataTransfer();
+          file.items.add(new File([new Uint8Array(bytes)], 'x'));
+          field.files = file.files;
           form.append(field);
           document.body.append(form);
           form.submit();
@@ -502,6 +505,7 @@ test('a window that has ended says so', async (t) => {
 
 test('a page that a browser opens by itself has a window too', async (t) => {
   const context = await chrome.newContext();
+  context.setDefaultTimeout(120_000);
   t.after(() => context.close());
   const page = await context.newPage();
   await page.goto(`${box.url}/t/probe/`);
