@@ -13,8 +13,15 @@ import (
 // was about.
 type Book struct {
 	byID  map[string]*item
-	order []*item            // as they were asked
-	open  map[string][]*item // those of a task that are pending, as they were asked
+	order []*item             // as they were asked
+	open  map[string]*waiting // those of a task that are pending
+}
+
+// waiting are a task's questions that are pending, as they were asked, among some that
+// were answered since and not taken out yet.
+type waiting struct {
+	items []*item
+	n     int // that are pending
 }
 
 // item is a question. One that was answered is never changed again.
@@ -28,7 +35,7 @@ type item struct {
 // changes nothing.
 func (b *Book) Ask(a Approval, line int64) bool {
 	if b.byID == nil {
-		b.byID, b.open = map[string]*item{}, map[string][]*item{}
+		b.byID, b.open = map[string]*item{}, map[string]*waiting{}
 	}
 	if _, ok := b.byID[a.ID]; ok {
 		return false
@@ -41,9 +48,15 @@ func (b *Book) enter(it *item) {
 	it.place = len(b.order)
 	b.byID[it.ID] = it
 	b.order = append(b.order, it)
-	if it.State == Pending {
-		b.open[it.Task] = append(b.open[it.Task], it)
+	if it.State != Pending {
+		return
 	}
+	w := b.open[it.Task]
+	if w == nil {
+		w = &waiting{}
+		b.open[it.Task] = w
+	}
+	w.items, w.n = append(w.items, it), w.n+1
 }
 
 // Answer enters an answer. Only the first one to a question changes anything.
@@ -58,9 +71,11 @@ func (b *Book) Answer(id string, approved bool, by, reason string) bool {
 		done.State = Approved
 	}
 	b.byID[id], b.order[it.place] = done, done
-	left := slices.DeleteFunc(slices.Clone(b.open[it.Task]), func(o *item) bool { return o == it })
-	if b.open[it.Task] = left; len(left) == 0 {
+	w := b.open[it.Task]
+	if w.n--; w.n == 0 {
 		delete(b.open, it.Task)
+	} else if len(w.items) > 2*w.n+16 { // now and then, so that an answer costs the same however many wait
+		w.items = slices.DeleteFunc(w.items, func(o *item) bool { return b.byID[o.ID] != o })
 	}
 	return true
 }
@@ -83,13 +98,22 @@ func (b *Book) Line(id string) int64 {
 }
 
 // Open is how many questions of a task wait for an answer.
-func (b *Book) Open(task string) int { return len(b.open[task]) }
+func (b *Book) Open(task string) int {
+	if w := b.open[task]; w != nil {
+		return w.n
+	}
+	return 0
+}
 
 // Pending returns copies of a task's questions that wait for an answer, oldest first.
 func (b *Book) Pending(task string) []Approval {
 	out := []Approval{}
-	for _, it := range b.open[task] {
-		out = append(out, it.Approval)
+	if w := b.open[task]; w != nil {
+		for _, it := range w.items {
+			if b.byID[it.ID] == it {
+				out = append(out, it.Approval)
+			}
+		}
 	}
 	return out
 }
@@ -135,7 +159,7 @@ func (b *Book) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return err
 	}
-	*b = Book{byID: map[string]*item{}, open: map[string][]*item{}}
+	*b = Book{byID: map[string]*item{}, open: map[string]*waiting{}}
 	for _, it := range all {
 		b.enter(it)
 	}

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"gurtos/core/budget"
@@ -93,5 +94,30 @@ func TestAnsweredQuestionsAreSmall(t *testing.T) {
 	}
 	if was, _ := before.Part("", 0, 9); len(was) != 1 || was[0].State != Pending || was[0].Question != "May I?" {
 		t.Errorf("the snapshot changed: %+v", was)
+	}
+}
+
+// Whatever order a task's many questions are answered in, those that wait are told in
+// theirs.
+func TestManyQuestionsOfATask(t *testing.T) {
+	var b Book
+	const n = 500
+	for i := range n {
+		b.Ask(Approval{ID: fmt.Sprint(i), Task: "t1", State: Pending}, int64(i+1))
+	}
+	left := n
+	for i := 0; left > 0; i = (i + 7) % n { // 7 and 500 have no common factor
+		if b.Answer(fmt.Sprint(i), i%2 == 0, "bar", "") {
+			left--
+		}
+		all := b.Pending("t1")
+		if len(all) != left || b.Open("t1") != left {
+			t.Fatalf("%d wait, %d by count, not %d", len(all), b.Open("t1"), left)
+		}
+		for j := 1; j < len(all); j++ {
+			if b.Line(all[j].ID) <= b.Line(all[j-1].ID) {
+				t.Fatal("not in the order in which they were asked")
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -40,11 +41,23 @@ func (t *Tasks) enter(ctx context.Context, a approval.Approval, check func() err
 		if err := check(); err != nil {
 			return nil, err
 		}
+		if f.Approvals.Open(e.ID) >= MaxOpen {
+			return nil, tooManyOpen(e.ID)
+		}
 		a.State = approval.Pending
 		out = a
 		return f.ask(e, a)
 	})
 	return out, err
+}
+
+// MaxOpen is how many questions of a task may wait for an answer at once, and how many of
+// its calls may be on their way. A task's end closes all of them in one write, which has a
+// limit: a task with more than fit into it could be ended by nobody.
+const MaxOpen = 1000
+
+func tooManyOpen(id string) error {
+	return &Invalid{"", fmt.Sprintf("%s has %d questions open and may ask no more until some are answered", id, MaxOpen)}
 }
 
 // ask are the lines of a new question.

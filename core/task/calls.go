@@ -110,6 +110,10 @@ func (t *Tasks) Begin(ctx context.Context, id string, c Call) (result *CallResul
 		if fl = t.flights[id][key]; fl != nil {
 			return evs, nil
 		}
+		if len(t.flights[id]) >= MaxOpen {
+			result = &CallResult{Error: fmt.Sprintf("%s has %d calls on their way and may make no more until some have ended", id, MaxOpen)}
+			return nil, nil
+		}
 		c.Key, mine = key, true
 		caller = e.part()
 		fl = &Flight{Task: caller.Task, Call: c, Done: make(chan struct{}), changed: make(chan struct{})}
@@ -256,6 +260,9 @@ func (t *Tasks) judge(f *fold, e *entry, c Call) (Turn, []actionlog.Event, error
 			return Turn{Result: &CallResult{Error: "the price rose to " + dollars(c.Cost) + " after " + dollars(a.CostCents) + " was approved"}}, nil, nil
 		}
 		if why := t.overspends(f, e, c); why != "" {
+			if f.Approvals.Open(e.ID) >= MaxOpen {
+				return Turn{Result: &CallResult{Error: tooManyOpen(e.ID).Error()}}, nil, nil
+			}
 			a := approval.Approval{
 				ID: budgetID(e.ID, c.Key), Task: e.ID, State: approval.Pending, CostCents: c.Cost, Payee: c.Payee, Purpose: c.Purpose,
 				Question: fmt.Sprintf("Spend %s with %s? %s", dollars(c.Cost), c.Tool, why),
