@@ -201,7 +201,7 @@ func TestProtocols(t *testing.T) {
 			served := make(chan struct{})
 			serveTCP(t, i, port, func(sc *net.TCPConn) {
 				defer close(served)
-				sc.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // fresh
+				sc.SetDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // fresh
 				c.server(t, sc)
 			})
 			p.t = t

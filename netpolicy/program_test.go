@@ -43,9 +43,9 @@ func (p program) inside(f func()) {
 // dial connects to an address from inside; ten seconds are all it has.
 func (p program) dial(network, addr string) (c net.Conn, err error) {
 	p.t.Helper()
-	p.inside(func() { c, err = (&net.Dialer{Timeout: 10 * time.Second}).Dial(network, addr) })
+	p.inside(func() { c, err = (&net.Dialer{Timeout: time.Minute}).Dial(network, addr) })
 	if err == nil {
-		c.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // fresh
+		c.SetDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // fresh
 		p.t.Cleanup(func() { c.Close() })
 	}
 	return c, err

@@ -141,7 +141,7 @@ func (x *swapping) client(ca []byte, h2 bool) *http.Client {
 		return x.connect(host, 443, false)
 	}}
 	x.program.t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: tr, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 func post(t testing.TB, url, body string, header ...string) *http.Request {
@@ -210,7 +210,7 @@ func TestSwap(t *testing.T) {
 							t.Errorf("metered %+v, want %+v", u, want)
 						}
 					case <-t.Context().Done():
-					case <-time.After(5 * time.Second):
+					case <-time.After(time.Minute):
 						t.Error("nothing was metered")
 					}
 				})

@@ -23,7 +23,7 @@ func TestGo(t *testing.T) {
 		if got != "trying: no memory, with its stack" {
 			t.Errorf("shown %q", got)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing was shown")
 	}
 }

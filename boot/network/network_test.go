@@ -242,7 +242,7 @@ func (s *server) seen() []string {
 
 func (l *lab) await(what string, ok func() bool) {
 	l.t.Helper()
-	deadline := time.Now().Add(40 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("%s: not within 40 s", what)

@@ -40,7 +40,7 @@ func TestReapLeavesWaitedChildrenAlone(t *testing.T) {
 	}
 	wg.Wait()
 
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		left := children()
 		if len(left) == 0 {

@@ -22,7 +22,7 @@ func (b *box) raw(text string) res {
 		b.t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(c, text); err != nil {
 		b.t.Fatal(err)
 	}

@@ -250,7 +250,7 @@ func (b *box) into(r req, v any) {
 // until waits for a change of the log after which ok holds.
 func (b *box) until(what string, ok func() bool) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	done := errors.New("done")
 	if ok() {

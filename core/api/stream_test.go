@@ -34,7 +34,7 @@ type stream struct {
 
 func (b *box) stream(as who, query string, header map[string]string) *stream {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
 	b.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "GET", b.url+"/api/events"+query, nil)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Init()
 	if path := os.Getenv("BROKER_TEST_ASK"); path != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		a, err := sendTo(ctx, path, "GET", "/task", "")
 		if err != nil {

@@ -212,7 +212,7 @@ func eventually(t testing.TB, ok func() bool, what func() string) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for !ok() {
 		select {
 		case <-tick.C:

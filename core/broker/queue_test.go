@@ -301,7 +301,7 @@ func TestStopAndUndoAnywhere(t *testing.T) {
 				if sb := b.runner.get(id); sb != nil {
 					select {
 					case <-sb.done:
-					case <-time.After(20 * time.Second):
+					case <-time.After(2 * time.Minute):
 						t.Fatal("the sandbox lives")
 					}
 				}

@@ -113,7 +113,7 @@ func (r *runner) get(id string) *sandboxed {
 // wait returns a task's sandbox once it is started.
 func (r *runner) wait(t testing.TB, id string) *sandboxed {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		r.mu.Lock()
 		s, c := r.boxes[id], r.changed

@@ -164,7 +164,7 @@ func TestFilesPutIn(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, nil) }()
 	dir := filepath.Join(s.home, "tasks", one.ID)
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	for tick := time.Tick(5 * time.Millisecond); ; {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			break
@@ -200,7 +200,7 @@ func TestManyFilesPutIn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, nil) }()
-	late := time.After(50 * time.Second)
+	late := time.After(2 * time.Minute)
 	for tick := time.Tick(20 * time.Millisecond); ; {
 		if _, err := s.UndoPreview(t.Context(), ids[0]); err != nil && strings.Contains(err.Error(), "can't be undone") {
 			if _, err := os.Stat(filepath.Join(s.home, "workspaces", "home", "f0.txt")); err == nil {

@@ -59,7 +59,7 @@ func onThread(t testing.TB, mt *Mount, slot int, f func()) {
 // threadEnds waits until a thread is gone, and with it its namespace and what is
 // mounted there. The kernel tells nobody of it.
 func threadEnds(tid int) {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
 		if err := unix.Access(fmt.Sprintf("/proc/self/task/%d", tid), 0); err != nil {
 			return

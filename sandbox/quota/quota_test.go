@@ -93,7 +93,7 @@ func TestMeasuredCap(t *testing.T) {
 	}
 	os.WriteFile(b+"/x", make([]byte, 600<<10), 0o644)
 	os.Link(b+"/x", b+"/y")
-	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if over, err := c.Watch(ctx); !over || err != nil {
 		t.Errorf("1,200 KiB of 1 MiB: %v %v", over, err)
@@ -133,7 +133,7 @@ func TestWatchGoesOn(t *testing.T) {
 		t.Errorf("a folder that is not there: over %v, %v", over, err)
 	}
 	stop()
-	ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop = context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	looked := make(chan bool, 1)
 	go func() {
@@ -410,7 +410,7 @@ func TestXFSSlotStartsEmpty(t *testing.T) {
 		}
 	}
 	// XFS frees unlinked inodes in the background; a sync waits for it.
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		unix.Sync()
 		u, err := usage(q.root, k.cap.project)
