@@ -59,11 +59,13 @@ func TestHostThatAnswersLate(t *testing.T) {
 		c   net.Conn
 		err error
 	}
-	got := make(chan result, 1)
+	got, there := make(chan result, 1), make(chan struct{})
 	go p.inside(func() {
+		close(there)
 		c, err := (&net.Dialer{Timeout: time.Minute}).Dial("tcp", netip.AddrPortFrom(a, 2600).String())
 		got <- result{c, err}
 	})
+	<-there
 	if !eventually(func() bool { return s.waits() == 1 }) {
 		t.Fatal("no connection waits")
 	}
@@ -124,7 +126,12 @@ func TestGivesUp(t *testing.T) {
 	if !eventually(func() bool { return s.waits() == 0 }) {
 		t.Error("it still holds a place")
 	}
-	go p.inside(func() { net.Dial("tcp", netip.AddrPortFrom(a, 80).String()) }) //nolint:errcheck // it never gets one
+	there := make(chan struct{})
+	go p.inside(func() {
+		close(there)
+		net.Dial("tcp", netip.AddrPortFrom(a, 80).String()) //nolint:errcheck // it never gets one
+	})
+	<-there
 	if !eventually(func() bool { return s.waits() == 1 }) {
 		t.Error("no connection waits")
 	}
