@@ -160,6 +160,7 @@ func TestClockStepsResetNoLimit(t *testing.T) {
 		{"a clock that begins in 1970", func(c *timed) { c.off(-490_000 * h); c.pass(h); c.hear(490_000 * h) }, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel() // each waits for the box to look at its clock
 			c := newTimed(t)
 			if !strings.Contains(row.name, "without") {
 				c.hear(0)
@@ -193,6 +194,7 @@ func TestNoClockDeletesEarly(t *testing.T) {
 		{"off for 31 days, with a clock that stood", func(c *timed) { c.off(0); c.hear(31 * day) }, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel() // each waits for the box to look at its clock
 			c := newTimed(t)
 			c.hear(0)
 			id := c.begin("")

@@ -31,6 +31,12 @@ func (t *Tasks) mend(ctx context.Context) error {
 				evs = append(evs, t.lost(e)...)
 			}
 		}
-		return evs, nil
+		// They stand each for itself, and a write to the log has a limit.
+		for some := range slices.Chunk(evs, MaxOpen) {
+			if err := t.submit(some); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
 	})
 }
