@@ -168,10 +168,15 @@ static long epoll(long n)
 	return got;
 }
 
-/* Open files, by as many processes as that needs. */
+/*
+ * Open files, by as many processes as that needs: more than the kernel of a
+ * machine with a few GB of memory would let all have together (fs.file-max).
+ */
 static long files(long n)
 {
 	long got = 0;
+	if (n > 400000)
+		n = 400000;
 	for (;;) {
 		int fd = 0;
 		long here = 0;
