@@ -141,7 +141,7 @@ var inGuest = []struct {
 }{
 	{"gurtos/sandbox/quota", false, "-xfs /data", ""},
 	{"gurtos/sandbox/layers", false, "", "TestMountedView|TestSealedLayer|TestParallelTasks"},
-	{"gurtos/sandbox", true, "", "TestSurroundings|TestLayers|TestExit|TestDisk|TestFreeze|TestBytes|TestServe|TestShared"},
+	{"gurtos/sandbox", true, "", "TestSurroundings|TestLayers|TestExit|TestDisk|TestFreeze|TestBytes|TestServe|TestShared|TestLimitsInPlace|TestPressure"},
 	{"gurtos/test/hostile", true, "-test.skip TestSources|TestSecurityNames", ""}, // those two read the source tree
 	{"gurtos/test/scale", true, "", "TestManyTasks|TestKilledAnywhere"},
 }
