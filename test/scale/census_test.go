@@ -155,6 +155,21 @@ func left(t *testing.T, home *daemon.Home) census {
 	return c
 }
 
+// dying tells how many control groups are gone but for memory that is still charged to them, such as cached pages of what a task wrote. The kernel frees
+// them when it wants the memory; they are told, not judged.
+func dying(home *daemon.Home) string {
+	text, err := os.ReadFile("/sys/fs/cgroup" + group(home) + "/cgroup.stat")
+	if err != nil {
+		return "not told by version 1"
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "nr_dying_descendants "); ok {
+			return strings.TrimSpace(n)
+		}
+	}
+	return "not told"
+}
+
 // loops counts loop devices in use on a machine that this test has for itself: elsewhere another box has some too.
 func loops(t *testing.T) int {
 	if os.Getenv(daemon.GuestEnv) == "" {

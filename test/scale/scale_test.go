@@ -134,6 +134,7 @@ func TestManyTasks(t *testing.T) {
 			undo(t, home, ids)
 			rest(t, home, boxd, before, true)
 			as(t, home, bytes, files)
+			t.Logf("control groups that only memory holds: %s", dying(home))
 		}
 	}
 
