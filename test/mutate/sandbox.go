@@ -55,6 +55,8 @@ var sandbox = []Guard{
 	{"sandbox: a disk cap that was passed is told", "sandbox/sandbox.go", `s.exit.Disk = overDisk()`, `overDisk()`, "./sandbox", "TestDisk"},
 	{"sandbox: what a killed boxd left is ended", "sandbox/host.go", `if err := h.sweep(); err != nil {`, `if err := os.RemoveAll(h.containers); err != nil {`, "./sandbox", "TestKilled"},
 	{"sandbox: a slot is one sandbox's", "sandbox/host.go", `case slot != AnySlot && h.slots[slot]:`, `case slot != AnySlot && slot < 0:`, "./sandbox", "TestSlotInUse"},
+	{"sandbox: /proc/ioports is hidden", "sandbox/furnish.go", `, "/proc/ioports"}`, `}`, "./test/hostile", "TestAttempts"},
+	{"sandbox: /proc/tty is read-only", "sandbox/furnish.go", `, "/proc/tty"}`, `}`, "./test/hostile", "TestAttempts"},
 	{"sandbox: nothing is sent out of band", "sandbox/seccomp/table.go", `"sendto sendmmsg", noUrgent(3)}`, `"sendto sendmmsg", nil}`, "./test/hostile", "TestAttempts"},
 	{"sandbox: no protocol on top of a connection", "sandbox/seccomp/table.go", `{[]Cond{{1, every, false, []uint32{unix.SOL_TCP}}, {2, every, false, []uint32{unix.TCP_ULP}}}, unix.EPERM},`, ``, "./test/hostile", "TestAttempts"},
 	{"sandbox: no ESP in UDP", "sandbox/seccomp/table.go", `{[]Cond{{1, every, false, []uint32{unix.SOL_UDP}}, {2, every, false, []uint32{unix.UDP_ENCAP}}}, unix.EPERM},`, ``, "./test/hostile", "TestAttempts"},
