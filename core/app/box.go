@@ -405,6 +405,17 @@ func (h *host) watch(_ context.Context, p struct {
 	if many || twice {
 		return nil, fmt.Errorf("an app has at most %d watches", maxWatches)
 	}
+	// The log has it, as it has a note.
+	raw, err := plain(p.Watch)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.a.spend.take(len(raw) + 200); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(h.r.opt.Vault.RedactJSON(raw), &p.Watch); err != nil {
+		return nil, err
+	}
 	stop, err := h.r.opt.Watcher.Add(h.ctx, h.a.name, p.Watch, func(ctx context.Context, f watch.Fired) error {
 		return h.fire(ctx, p.ID, p.Watch.Name, f)
 	})
@@ -435,7 +446,10 @@ func (h *host) fire(ctx context.Context, id int64, name string, f watch.Fired) e
 	case err != nil && !errors.As(err, &late):
 		h.a.trouble("the trigger %s: %v", name, err)
 	}
-	return err
+	if err == nil {
+		return nil
+	}
+	return errors.New(h.r.opt.Vault.Redact(err.Error())) // for the log
 }
 
 func (h *host) unwatch(_ context.Context, p struct{ ID int64 }) (any, error) {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 )
@@ -27,8 +28,9 @@ type Memory struct {
 
 // Memo is what is remembered of one watch. Times are in milliseconds since 1970.
 type Memo struct {
-	Of  Watch `json:"of"`            // as it was last armed
-	Off bool  `json:"off,omitempty"` // the app was turned off since
+	Of    Watch `json:"of"`              // as it was last armed
+	Armed int64 `json:"armed,omitempty"` // the Memory's Even then
+	Off   bool  `json:"off,omitempty"`   // the app was turned off since
 
 	// Of a daily one. Since is the earliest that the clock showed since it was armed:
 	// what was due before that is none of its business.
@@ -162,7 +164,7 @@ func (m *Memory) armed(n note, done func(string) []string) {
 	if m.Apps[n.App] == nil {
 		m.Apps[n.App] = map[string]*Memo{}
 	}
-	memo := &Memo{Of: *n.Watch, Since: m.At, Base: m.Even, Was: m.Even}
+	memo := &Memo{Of: *n.Watch, Armed: m.Even, Since: m.At, Base: m.Even, Was: m.Even}
 	if was := m.Apps[n.App][n.Trigger]; was != nil {
 		memo.Ran, memo.Told = was.Ran, was.Told
 	}
@@ -172,6 +174,25 @@ func (m *Memory) armed(n note, done func(string) []string) {
 		}
 	}
 	m.Apps[n.App][n.Trigger] = memo
+	m.forget(n.App)
+}
+
+// maxMemos is how many triggers of one app are remembered; it may have maxWatches at a
+// time, and could go on giving them other names.
+const maxMemos = 4 * maxWatches
+
+// forget leaves out the ones that were armed longest ago.
+func (m *Memory) forget(app string) {
+	memos := m.Apps[app]
+	for len(memos) > maxMemos {
+		oldest := ""
+		for _, name := range slices.Sorted(maps.Keys(memos)) {
+			if oldest == "" || memos[name].Armed < memos[oldest].Armed {
+				oldest = name
+			}
+		}
+		delete(memos, oldest)
+	}
 }
 
 // Get is what is remembered of a watch, a copy of its own.

@@ -80,7 +80,7 @@ export default {
           : { title: 'Seen', worker: 'fake', prompt: 'write notes/out/seen.txt ' + changes.map((c) => c.change + ' ' + c.path).join('; ') },
     }),
     webhook({ name: 'push', task: (body, headers) => (headers['x-sign'] === 's' ? { title: 'Pushed ' + body.ref, worker: 'fake', prompt: 'write pushed.txt ' + body.ref } : null) }),
-    schedule({ name: 'fails', dailyAt: '20:00', task: () => { throw new Error('no idea what to do'); } }),
+    schedule({ name: 'fails', dailyAt: '20:00', task: (_due, box) => { throw new Error('no idea what to do with ' + box.secret('MAP_KEY')); } }),
   ],
   routes: {
     'GET /key': (_req, box) => new Response(String(box.secret('MAP_KEY').length)),
@@ -137,6 +137,7 @@ func TestWebhookStartsATask(t *testing.T) {
 // A trigger that fails is told in the log and in the app's error, and its next date comes.
 func TestScheduleThatFails(t *testing.T) {
 	w := newWorld(t, "2026-12-01 19:00", map[string]string{"watcher": watcher})
+	w.do("PUT", "/api/vault/MAP_KEY", "a long value", 200)
 	w.noted("trigger armed", func(l line) bool { return l.data("trigger") == "fails" })
 	w.wake(time.Hour)
 	failed := w.noted("trigger failed")
@@ -147,6 +148,9 @@ func TestScheduleThatFails(t *testing.T) {
 	all = get[[]struct{ Name, Error string }](w, "/api/apps?all=1")
 	if !strings.Contains(fmt.Sprint(all), "no idea what to do") {
 		t.Errorf("%v", all)
+	}
+	if text := w.do("GET", "/api/log", "", 200); strings.Contains(text, "a long value") {
+		t.Error("the log has the key")
 	}
 	w.wake(24 * time.Hour)
 	w.noted("trigger failed", func(l line) bool { return strings.HasPrefix(fmt.Sprint(l.data("due")), "2026-12-02T20:00") })
