@@ -40,6 +40,11 @@ type knock struct {
 // comes handles a first packet. It must not block: all of the space's wait behind it.
 func (s *Space) comes(id uint32, from, to netip.AddrPort) {
 	t, at := s.targetOf(to), pair{from, to}
+	if _, err := t.verdict(s.set.Load()); err != nil {
+		s.tell.refused(t.String())
+		s.answer(id, nfAccept, markReset)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.knocks[at]; k != nil && k.up == nil {
@@ -48,11 +53,6 @@ func (s *Space) comes(id uint32, from, to netip.AddrPort) {
 		return
 	}
 	if len(s.conns)+len(s.knocks) >= MaxConns || s.ctx.Err() != nil {
-		s.answer(id, nfAccept, markReset)
-		return
-	}
-	if _, err := t.verdict(s.set.Load()); err != nil {
-		s.tell.refused(t.String())
 		s.answer(id, nfAccept, markReset)
 		return
 	}

@@ -229,24 +229,31 @@ const (
 )
 
 func (s *Space) account(t target, rule rules.Rule) (*stat, *allowance) {
+	at := t.String()
+	st, al, first := s.accountOf(at, rule)
+	if first && s.p.Reached != nil {
+		s.p.Reached(at)
+	}
+	return st, al
+}
+
+// accountOf finds the counters; first says that nothing was counted for at before.
+func (s *Space) accountOf(at string, rule rules.Rule) (st *stat, al *allowance, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := t.String()
 	if s.stats[at] == nil && len(s.stats) >= maxStats {
 		at = others
 	}
 	host := rule.Host()
-	st, al := s.stats[at], s.uploads[host]
+	st, al = s.stats[at], s.uploads[host]
 	if st == nil {
 		st = &stat{}
 		s.stats[at] = st
-		if s.p.Reached != nil && at != others {
-			s.p.Reached(at)
-		}
+		first = at != others
 	}
 	if al == nil {
 		al = &allowance{host: host}
 		s.uploads[host] = al
 	}
-	return st, al
+	return st, al, first
 }

@@ -190,8 +190,10 @@ func (x *swapper) serve(c *net.TCPConn, in *peeker) {
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{*leaf}, NextProtos: []string{"h2", "http/1.1"}},
 		ReadHeaderTimeout: dialTimeout,
 		MaxHeaderBytes:    maxHead,
-		ErrorLog:          discardLog,
-		BaseContext:       func(net.Listener) context.Context { return x.s.ctx },
+		// A space has 256 connections: what each may send ahead is the box's memory.
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxSwapping, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
+		ErrorLog:    discardLog,
+		BaseContext: func(net.Listener) context.Context { return x.s.ctx },
 	}
 	srv.ServeTLS(one, "", "") //nolint:errcheck // it ends when the one connection has
 	srv.Close()

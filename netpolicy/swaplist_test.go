@@ -186,6 +186,7 @@ func (passing) Close() error { return nil }
 func TestSwapMetersFirst(t *testing.T) {
 	told := make(chan meter.Usage, 1)
 	release := make(chan struct{})
+	defer close(release)
 	x := newSwapping(t, func(sw *Swap) {
 		sw.Metered = func(u meter.Usage) { <-release; told <- u }
 		sw.Key = func() (string, func(io.Writer) io.WriteCloser, error) {
