@@ -55,6 +55,7 @@ func (t *Tasks) sweep() {
 		if l.layer {
 			t.mu.Lock()
 			delete(t.disk, l.id)
+			delete(t.homeless, l.id)
 			t.mu.Unlock()
 		}
 	}
