@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -296,7 +297,26 @@ func copyTools(from string) error {
 			return fmt.Errorf("%s, which runs in every sandbox, is missing or unreadable: %w", name, err)
 		}
 	}
-	return setAttr(m, unix.MOUNT_ATTR_RDONLY, nil)
+	return finish(m)
+}
+
+// finish makes a mount read-only that was written to. A child that this process is just
+// making has the files that were written until exec, and the mount is busy until then.
+func finish(m *os.File) error {
+	tick, late := time.NewTicker(10*time.Millisecond), time.NewTimer(lockPatience)
+	defer tick.Stop()
+	defer late.Stop()
+	for {
+		err := setAttr(m, unix.MOUNT_ATTR_RDONLY, nil)
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return err
+		}
+	}
 }
 
 func copyTool(from, to string) error {

@@ -18,6 +18,7 @@ type Info struct {
 	Title         string // for people
 	Description   string // one or two sentences, at most 240 characters
 	On            bool
+	Reading       bool   // it is being read, after a start of the box that it was new to: nothing else is known yet
 	Error         string // why it can't be used, or what its process last ended with; "" for neither
 	RestartNeeded bool   // it was turned off, and a trigger of it runs until the box starts anew
 	Test          bool   // it says that it uses test money, test data or a sandbox

@@ -21,6 +21,9 @@ type attack struct{ name, body, want string }
 
 // Each attack ends as a sentence about the app, and the others go on.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
 	// What it may do to its own process and socket.
 	attacks := []attack{
 		{"garbage", `fs.writeSync(3, 'no message\n'); await never;`, "it wrote something else than the box's messages"},
@@ -95,6 +98,9 @@ func TestFlood(t *testing.T) {
 
 // A secret that an app prints, throws or returns is nowhere to be read.
 func TestSecretsStayIn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time limits and what is slow")
+	}
 	const value = "s3cret+value/of the app"
 	w := newWorld(t, map[string]string{"leaks": strings.Replace(oneTool("leaks", `
 		const s = ctx.secret('LEAK_KEY');
@@ -160,6 +166,9 @@ func TestCutOffPayment(t *testing.T) {
 
 // An app can't fill the disk.
 func TestAppDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time limits and what is slow")
+	}
 	w := newWorld(t, map[string]string{"fills": "import fs from 'node:fs';\n" + oneTool("fills", `const b = Buffer.alloc(8 << 20, 1); for (let i = 0; ; i++) fs.writeFileSync('/work/' + i, b);`), "well": oneTool("well", "return 1;")})
 	w.on("fills", "well")
 	_, err := w.call("fills.do", "{}")
@@ -235,6 +244,9 @@ func TestPollution(t *testing.T) {
 
 // An app whose code never comes to an end is ended, and others and the box go on.
 func TestNeverAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time limits and what is slow")
+	}
 	w := newWorld(t, map[string]string{
 		"spins": track("spins", `taskContext: () => { for (;;); }`),
 		"well":  oneTool("well", "return 1;"),

@@ -16,6 +16,9 @@ import (
 
 // What takes too long is told so by its signal, then ended, and said in the app's error.
 func TestTimeLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time limits and what is slow")
+	}
 	quick := func(o *app.Options) { o.RunTime, o.RouteTime = 2*time.Second, 2*time.Second }
 	w := newWorld(t, map[string]string{
 		"slow": track("slow", `tools: [

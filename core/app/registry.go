@@ -265,6 +265,13 @@ var errBoxEnds = errors.New("the box is ending")
 // info is what may be shown of an app; r.mu is held.
 func (r *Registry) info(a *app) Info {
 	i := Info{Name: a.name, Title: a.name, On: a.up, Error: a.err, RestartNeeded: a.lingers != nil}
+	if a.reading != nil {
+		select {
+		case <-a.reading:
+		default:
+			i.Reading = true
+		}
+	}
 	if a.build == nil {
 		return i
 	}

@@ -120,8 +120,8 @@ func TestThrown(t *testing.T) {
 	if out, err := w.call("bad.do", `{}`); err != nil || out != `"well"` {
 		t.Errorf("after all that: %s, %v", out, err)
 	}
-	if i := w.info("bad"); i.Error != "" {
-		t.Errorf("what a tool throws is the call's and not the app's: %s", i.Error)
+	if _, err := w.call("bad.do", `{"what":"null"}`); err == nil || w.info("bad").Error != "bad: bad.do: it threw null" {
+		t.Errorf("what is no error is told of the app: %v, %q", err, w.info("bad").Error)
 	}
 }
 

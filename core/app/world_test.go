@@ -55,6 +55,7 @@ const repo = "../.."
 // theirs by name/path.
 func newWorld(t *testing.T, apps map[string]string, set ...func(*app.Options)) *world {
 	t.Helper()
+	t.Parallel() // much of it is waiting; each has a host and a log of its own
 	w := &world{t: t, home: t.TempDir(), root: t.TempDir()}
 	for _, dir := range []string{w.home, w.root} {
 		must(t, os.Chmod(dir, 0o711))
@@ -122,6 +123,9 @@ func (w *world) open() {
 	w.opt.Tasks, w.opt.Events = w.tasks, w.events
 	w.apps, err = app.Open(w.t.Context(), w.opt)
 	must(w.t, err)
+	w.until("all apps are read", func() bool {
+		return !slices.ContainsFunc(w.apps.List(), func(i app.Info) bool { return i.Reading })
+	})
 	late.Registry = w.apps
 	w.broker = broker.New(broker.Options{Tasks: w.tasks, Tools: late, Vault: w.vault})
 	ctx, stop := context.WithCancel(context.Background())
