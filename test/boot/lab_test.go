@@ -139,6 +139,7 @@ var inGuest = []struct {
 	args  string
 	short string // tests of the short form, "" for all
 }{
+	{"gurtos/boot/mounts", false, "-test.run TestProtectOnTheKernel", ""},
 	{"gurtos/sandbox/quota", false, "-xfs /data", ""},
 	{"gurtos/sandbox/layers", false, "", "TestMountedView|TestSealedLayer|TestParallelTasks"},
 	{"gurtos/sandbox", true, "", "TestSurroundings|TestLayers|TestExit|TestDisk|TestFreeze|TestBytes|TestServe|TestShared|TestLimitsInPlace|TestPressure"},
