@@ -41,7 +41,7 @@ var pages = []Guard{
 	{"pages: only a listed route has the box's origin", "core/api/frame.go", `case html != nil && f.c.appRoute.OwnOrigin:`, `case html != nil:`, "./core/api", "TestSandboxIsOnEveryAnswer"},
 	{"pages: only HTML has the box's origin", "core/api/frame.go", `case html != nil && f.c.appRoute.OwnOrigin:`, `case f.c.appRoute.OwnOrigin:`, "./core/api", "TestOwnOrigin"},
 	{"pages: no header reaches beyond the answer", "core/api/frame.go", `case slices.Contains(notPassed, name), `, `case slices.Contains(notPassed[:0], name), `, "./core/api", "TestHeadersOfApps"},
-	{"pages: an app doesn't say who may read", "core/api/frame.go", `strings.HasPrefix(name, "Access-Control-"):`, `name == "Access-Control":`, "./core/api", "TestHeadersOfApps"},
+	{"pages: an app doesn't say who may read", "core/api/frame.go", `strings.HasPrefix(name, "Access-Control-"), name`, `name == "Access-Control", name`, "./core/api", "TestHeadersOfApps"},
 	{"pages: an app leads nobody through the box", "core/api/frame.go", `!strings.HasPrefix(path.Clean(u.Path)+"/", "/t/"+f.c.app.Name+"/"):`, `u.Path == "":`, "./core/api", "TestRedirects"},
 	{"pages: an app leads nobody to another app", "core/api/frame.go", `"/t/"+f.c.app.Name+"/")`, `"/t/")`, "./core/api", "TestRedirects"},
 	{"pages: a redirect takes the token to no other host", "core/api/frame.go", `case u.Host != "" && !sameHost(`, `case u.Host == "none" && !sameHost(`, "./core/api", "TestRedirects"},
