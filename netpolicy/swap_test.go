@@ -14,10 +14,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -295,8 +297,15 @@ func TestSwapRefuses(t *testing.T) {
 		t.Errorf("without a key: %d, %s", res.StatusCode, body)
 	}
 	res.Body.Close()
+	a, err := x.lookup("model.example.com", false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := x.s.SetHosts([]string{"example.com"}); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := x.dial("tcp", netip.AddrPortFrom(a, 443).String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("without its rule the host is connected to: %v", err)
 	}
 	if _, err := x.client(x.ca.PEM(), false).Do(post(t, base, ok)); err == nil {
 		t.Error("the swap outlives its host's rule")
