@@ -20,6 +20,13 @@ var triggers = []Guard{
 	{"schedules: a span takes no part in steps", "core/watch/schedule.go", `c.steps(now.Add(w.base-mono), now, w.span())`, `c.steps(time.UnixMilli(int64(w.base/time.Millisecond)), now, w.span())`, "./core/watch", "TestEverySpan"},
 	{"schedules: an app has so many", "core/watch/watches.go", `	if n >= maxWatches {`, `	if n > maxWatches {`, "./core/watch", "TestWatchesThatAreRefused"},
 	{"schedules: a call that was cut off is not made again", "core/app/box.go", `	case errors.As(err, &never):`, `	case err != nil:`, "./test/triggers", "TestProcessEndsDuringATrigger"},
+	{"schedules: a process that was started anew has its watch again", "core/watch/watches.go", `	if was := ws.all[key]; was != nil && was.caller.Err() != nil {`, `	if was := ws.all[key]; was != nil && was.ctx == nil {`, "./core/watch", "TestAppComesBackAtOnce"},
+	{"schedules: what is remembered has an end", "core/watch/memory.go", `	for len(memos) > maxMemos {`, `	for len(memos) > 9*maxMemos {`, "./core/watch", "TestMemoryHasAnEnd"},
+	{"schedules: a copy of what is remembered shares nothing", "core/watch/memory.go", `	out.Ran, out.Told = slices.Clone(out.Ran), slices.Clone(out.Told)
+`, ``, "./core/watch", "TestMemoryOfACheckpoint"},
+	{"schedules: a key that is thrown stays out of the log", "core/app/box.go", `	return errors.New(h.r.opt.Vault.Redact(err.Error())) // for the log`, `	return errors.New(err.Error())`, "./test/triggers", "TestScheduleThatFails"},
+	{"files: triggers end before their apps", "core/box/box.go", `{{"watches", closer(b.watches)}, {"apps", closer(b.apps)}, `, `{{"apps", closer(b.apps)}, {"watches", closer(b.watches)}, `, "./test/triggers", "TestBoxEndsDuringATrigger"},
+	{"files: very many come in several calls", "core/watch/files.go", `n < mostChanges && size`, `size`, "./core/watch", "TestManyChanges"},
 	{"clock: a step ends the wait", "core/clock/clock.go", `unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET`, `unix.TFD_TIMER_ABSTIME`, "./core/clock", "TestStepEndsTheWait"},
 
 	{"files: told once there is rest", "core/watch/files.go", `min(w.last+settle, w.first+restive)`, `min(w.first+settle, w.last+restive)`, "./core/watch", "TestChangesAreToldTogether"},
