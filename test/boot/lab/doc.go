@@ -8,6 +8,7 @@
 //
 //	load MODULE              a kernel module and what it stands on
 //	mount KIND SERIAL DIR OPTIONS
+//	umount DIR
 //	machine                  the loopback, an uplink that leads nowhere, and what else a machine has
 //	run FOLDER PROGRAM ARG…  a program, in a folder
 //	write                    writes records until a disk fails

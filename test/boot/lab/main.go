@@ -151,6 +151,8 @@ func command(l *modules.Loader, name string, args []string) error {
 			options, flags = "", unix.MS_RDONLY
 		}
 		return unix.Mount(dev, args[2], args[0], flags, options)
+	case name == "umount" && len(args) == 1:
+		return unmount(args[0])
 	case name == "machine" && len(args) == 0:
 		return machine(l)
 	case name == "run" && len(args) >= 2:
@@ -165,6 +167,16 @@ func command(l *modules.Loader, name string, args []string) error {
 		return read()
 	}
 	return fmt.Errorf("no such command, or not its arguments: %s %q", name, args)
+}
+
+// unmount waits while the kernel still takes down what ended processes held.
+func unmount(dir string) error {
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Unmount(dir, 0)
+		if err != unix.EBUSY || time.Now().After(limit) {
+			return err
+		}
+	}
 }
 
 // machine gives the guest what tests take a machine to have: networks, a file of passwords, and io_uring.
