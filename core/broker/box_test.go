@@ -47,6 +47,7 @@ type boxOptions struct {
 	now      func() time.Time
 	mono     func() time.Duration
 	synced   func() bool
+	reads    func(*actionlog.Log) task.Log // what tasks are given in the log's place
 	vault    broker.Vault
 	free     func() (int64, error) // room on the disk
 	host     *sandbox.Host         // real sandboxes over real layers, when set
@@ -120,8 +121,12 @@ func (b *box) start() {
 			return sb, nil
 		}), task.OnDisk(h.Mounter())
 	}
+	var log task.Log = b.log
+	if b.opt.reads != nil {
+		log = b.opt.reads(b.log)
+	}
 	b.tasks, err = task.New(b.t.Context(), task.Options{
-		Home: b.home, Log: b.log, Runner: run, Layers: kept, Tools: b.opt.tools, Settings: b.opt,
+		Home: b.home, Log: log, Runner: run, Layers: kept, Tools: b.opt.tools, Settings: b.opt,
 		Workers: map[string]task.Worker{"fake": {Args: []string{"/usr/lib/gurtos/worker", "fake"}}}, Canary: canary, Now: b.opt.now, Mono: b.opt.mono, Synced: b.opt.synced, Slog: quiet,
 	})
 	if err != nil {

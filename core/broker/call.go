@@ -149,7 +149,7 @@ func oneLine(raw json.RawMessage) json.RawMessage {
 
 // enter finds the call's result or flight, and flies it when it is new.
 func (d *desk) enter(ctx context.Context, c task.Call) (*task.CallResult, *task.Flight, error) {
-	t, err := d.opt.Tasks.Get(ctx, d.id)
+	tools, err := d.opt.Tasks.MayCall(ctx, d.id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +159,7 @@ func (d *desk) enter(ctx context.Context, c task.Call) (*task.CallResult, *task.
 			return nil, nil, err
 		}
 		var tl tool.Tool
-		if !known && slices.Contains(t.Tools, c.Tool) {
+		if !known && slices.Contains(tools, c.Tool) {
 			var why string
 			if tl, why = d.price(ctx, &c); why != "" {
 				return &task.CallResult{Error: why}, nil, nil

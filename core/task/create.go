@@ -82,6 +82,20 @@ func (t *Tasks) Get(ctx context.Context, id string) (Task, error) {
 	return t.wholeOf(ctx, out)
 }
 
+// MayCall returns the tools that a task may call, none once it ended: of a task that works
+// that is in memory, and each of its calls asks.
+func (t *Tasks) MayCall(ctx context.Context, id string) ([]string, error) {
+	var out []string
+	err := t.read(ctx, func(f *fold) error {
+		e, err := f.entry(id)
+		if err == nil {
+			out = e.Tools
+		}
+		return err
+	})
+	return out, err
+}
+
 // Steps returns a task and every step that it logged so far, for a worker that
 // carries on.
 func (t *Tasks) Steps(ctx context.Context, id string) (Task, []Step, error) {
