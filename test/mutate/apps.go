@@ -24,7 +24,7 @@ var apps = []Guard{
 	{"app: it doesn't fill the log", "core/app/one.go", `	if float64(n) > b.left {`, `	if n < 0 {`, "./core/app", "TestFlood"},
 	{"app: a workspace is made of its own files alone", "core/app/copy.go", `	from = path.Clean(from)
 `, ``, "./core/app", "TestBox"},
-	{"app: a message has an end", "core/app/wire.go", `		if len(whole)+len(part) > maxMessage {`, `		if len(whole)+len(part) > 1<<40 {`, "./core/app", "TestHostile/endless-line"},
+	{"app: a message has an end", "core/app/wire.go", `		if len(whole)+len(part) > maxMessage {`, `		if len(whole) > 2*maxMessage {`, "./core/app", "TestReadLine"},
 	{"app: an answer to nothing ends it", "core/app/wire.go", `	case !ok:
 		return errors.New("it answered`, `	case !ok && c != nil:
 		return errors.New("it answered`, "./core/app", "TestHostile/unknown"},
