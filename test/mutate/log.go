@@ -31,10 +31,6 @@ var log = []Guard{
 	}
 `, `	go l.journal.commit(l.file, b.buf, b.last)
 `, "./core/actionlog", "TestPowerCut|TestBroken"},
-	{"log: a failed write ends the log", "core/actionlog/write.go", `		if err != nil {
-			return
-		}
-		// Those`, `		// Those`, "./core/actionlog", "TestBroken|TestPowerCut"},
 	{"log: a line is chained to the one before", "core/actionlog/examine.go", `	return s.prev == x.good.Hash || x.quarantined(s.prev)`, `	return s.prev != "" || x.quarantined(s.prev)`, "./core/actionlog", "TestDamage"},
 	{"log: numbers have no gap", "core/actionlog/examine.go", `	if !s.ok || s.seq != x.good.Seq+1 {`, `	if !s.ok || s.seq <= x.good.Seq {`, "./core/actionlog", "TestDamage"},
 	{"log: damage in the middle is refused", "core/actionlog/open.go", `		} else if !l.opt.Quarantine {
