@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,19 +155,9 @@ func (r *Report) packages(folder string) {
 		if p[list] != nil && json.Unmarshal(p[list], &versions) != nil {
 			r.add("package.json", 0, "%s: an object of versions by name is needed", list)
 		}
-		for _, name := range slices.Sorted(keys(versions)) {
+		for _, name := range slices.Sorted(maps.Keys(versions)) {
 			if !pinned.MatchString(versions[name]) {
 				r.add("package.json", 0, "%s is %q: pin it to one version, such as 1.2.3", name, versions[name])
-			}
-		}
-	}
-}
-
-func keys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
 			}
 		}
 	}
