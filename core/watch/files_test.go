@@ -130,6 +130,17 @@ func TestRenames(t *testing.T) {
 	w.settles("added dir, deleted moved/x, deleted moved/y")
 }
 
+// A folder that another layer has now is another folder, though it looks the same from
+// above.
+func TestFolderOfAnotherLayer(t *testing.T) {
+	w := newWorld(t, "UTC", "2026-12-01 07:00")
+	one := w.put("home", "dir/x", "1")
+	w.add("hello", files("notes", "home"))
+	w.put("home", "dir/y", "1")
+	w.undo(one)
+	w.settles("deleted dir/x, added dir/y")
+}
+
 // Each app is told what is new for it, over starts of the box too.
 func TestNothingIsMissedOverAStart(t *testing.T) {
 	w := newWorld(t, "UTC", "2026-12-01 07:00")

@@ -19,7 +19,7 @@ var triggers = []Guard{
 	{"schedules: a new time zone takes effect", "core/watch/watches.go", `		case noteSettings:`, `		case noteSettings + "?":`, "./core/watch", "TestTimeZoneChanges"},
 	{"schedules: a span takes no part in steps", "core/watch/schedule.go", `c.steps(now.Add(w.base-mono), now, w.span())`, `c.steps(time.UnixMilli(int64(w.base/time.Millisecond)), now, w.span())`, "./core/watch", "TestEverySpan"},
 	{"schedules: an app has so many", "core/watch/watches.go", `	if n >= maxWatches {`, `	if n > maxWatches {`, "./core/watch", "TestWatchesThatAreRefused"},
-	{"schedules: a call that was cut off is not made again", "core/app/box.go", `	case errors.As(err, &never):`, `	case err != nil:`, "./test/triggers", "TestProcessEndsDuringATrigger"},
+	{"schedules: a call that was cut off is not made again", "core/app/box.go", `	case errors.As(err, &never):`, `	case errors.As(err, &never), err != nil:`, "./test/triggers", "TestProcessEndsDuringATrigger"},
 	{"schedules: a process that was started anew has its watch again", "core/watch/watches.go", `	if was := ws.all[key]; was != nil && was.caller.Err() != nil {`, `	if was := ws.all[key]; was != nil && was.ctx == nil {`, "./core/watch", "TestAppComesBackAtOnce"},
 	{"schedules: what is remembered has an end", "core/watch/memory.go", `	for len(memos) > maxMemos {`, `	for len(memos) > 9*maxMemos {`, "./core/watch", "TestMemoryHasAnEnd"},
 	{"schedules: a copy of what is remembered shares nothing", "core/watch/memory.go", `	out.Ran, out.Told = slices.Clone(out.Ran), slices.Clone(out.Told)
@@ -49,7 +49,7 @@ var triggers = []Guard{
 			}`, `			if same && o == n {
 				c.Change = ""
 			}`, "./core/watch", "TestFilesChange"},
-	{"files: folders of the same layers alone are passed over", "sandbox/layers/between.go", `		if x.Dev != y.Dev || x.Ino != y.Ino {`, `		if x.Dev != y.Dev {`, "./sandbox/layers", "TestBetweenProperty"},
+	{"files: folders of the same layers alone are passed over", "sandbox/layers/between.go", `		if x.Dev != y.Dev || x.Ino != y.Ino {`, `		if x.Dev != y.Dev {`, "./core/watch", "TestFolderOfAnotherLayer"},
 	{"files: an undone layer stays for who has not seen that", "core/task/sweep.go", `	for _, h := range t.sights {
 		for _, s := range h.sights {
 			for _, lower := range s.Layers {
