@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"gurtos/core/task"
-	"gurtos/core/tool"
 	"gurtos/netpolicy"
 	"gurtos/sandbox"
 )
@@ -44,11 +43,3 @@ func workers(more map[string]task.Worker) map[string]task.Worker {
 	maps.Copy(all, more)
 	return all
 }
-
-type toolSet map[string]tool.Tool
-
-var _ tool.Set = toolSet{}
-
-func (s toolSet) Lookup(name string) (tool.Tool, bool) { t, ok := s[name]; return t, ok }
-func (s toolSet) Has(name string) bool                 { _, ok := s[name]; return ok }
-func (s toolSet) Title(app string) string              { return app }
