@@ -90,13 +90,15 @@ func (h *host) run(ctx context.Context, c *call, method string, params map[strin
 		h.mu.Unlock()
 	}()
 	params["call"] = c.id
-	making, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	done := make(chan error, 1)
-	go func() { done <- h.p.main.call(making, method, params, into) }()
+	p, err := h.p.main.begin(method, params)
+	if err != nil {
+		return err
+	}
 	var why error
 	select {
-	case err := <-done:
+	case m, ok := <-p.answer:
+		return p.decode(m, ok, into)
+	case err := <-p.unsent:
 		return err
 	case <-c.clock.over:
 		why = &slow{c.what, c.limit}
@@ -107,13 +109,13 @@ func (h *host) run(ctx context.Context, c *call, method string, params map[strin
 	grace := time.NewTimer(graceTime)
 	defer grace.Stop()
 	select {
-	case err := <-done:
-		if err == nil {
+	case m, ok := <-p.answer:
+		if p.decode(m, ok, into) == nil {
 			return nil // what it did is done, however late
 		}
+	case <-p.unsent:
 	case <-grace.C:
-		cancel(why)
-		<-done
+		h.p.main.giveUp(p.id)
 	}
 	var late *slow
 	if errors.As(why, &late) {

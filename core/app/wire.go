@@ -12,7 +12,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Limits of what an app's process sends.
@@ -74,7 +77,7 @@ type wire struct {
 	blame func(what string) // is told what the process did wrong
 	ctx   context.Context   // of the calls that the app makes; ends with the wire
 	end   context.CancelFunc
-	calls sync.WaitGroup
+	calls sync.WaitGroup // and what of the box's own calls goes out beside
 	slots chan struct{}
 	asks  atomic.Int64 // bytes of the calls that are being answered
 
@@ -115,38 +118,105 @@ func (w *wire) close(why error) {
 // call calls the app and waits for what it gives back. Ends ctx first, the call is
 // given up, and what the app says to it later is dropped.
 func (w *wire) call(ctx context.Context, method string, params, into any) error {
-	c := make(chan message, 1)
+	p, err := w.begin(method, params)
+	if err != nil {
+		return err
+	}
+	select {
+	case m, ok := <-p.answer:
+		return p.decode(m, ok, into)
+	case err := <-p.unsent:
+		return err
+	case <-ctx.Done():
+		w.giveUp(p.id)
+		return context.Cause(ctx)
+	}
+}
+
+// pending is a call that is on its way. One of its channels gets something, or the first
+// is closed, where the wire ends.
+type pending struct {
+	id     int64
+	answer chan message
+	unsent chan error // why the app never got it; nil where it has it already
+}
+
+// decode is what came of the call.
+func (pending) decode(m message, ok bool, into any) error {
+	switch {
+	case !ok:
+		return errGone
+	case m.Error != nil:
+		return &thrown{m.Error.Message, m.Error.Data.Code, m.Error.Data.Odd}
+	case into == nil:
+		return nil
+	}
+	if err := json.Unmarshal(m.Result, into); err != nil {
+		return fmt.Errorf("what it answered is of another shape: %w", err)
+	}
+	return nil
+}
+
+// begin makes a call and waits for nothing, an app that is slow to take it included: what
+// the socket doesn't hold goes out beside. Mostly it holds all of it, and then no other
+// goroutine has to be woken on the call's way.
+func (w *wire) begin(method string, params any) (pending, error) {
+	p := pending{answer: make(chan message, 1)}
 	w.mu.Lock()
 	if w.broken != nil {
 		w.mu.Unlock()
-		return unsent{errGone}
+		return p, unsent{errGone}
 	}
 	w.last++
-	id := w.last
-	w.waiting[id] = c
+	p.id = w.last
+	w.waiting[p.id] = p.answer
 	w.mu.Unlock()
-	if err := w.send(message{ID: &id, Method: method}, params); err != nil {
-		w.giveUp(id)
-		return unsent{err}
+	b, err := encode(message{ID: &p.id, Method: method}, params)
+	if err != nil {
+		w.drop(p.id)
+		return p, unsent{err}
 	}
-	select {
-	case m, ok := <-c:
-		switch {
-		case !ok:
-			return errGone
-		case m.Error != nil:
-			return &thrown{m.Error.Message, m.Error.Data.Code, m.Error.Data.Odd}
-		case into == nil:
-			return nil
+	locked := w.write.TryLock()
+	if locked {
+		n, err := w.now(b)
+		if err != nil || n == len(b) {
+			w.write.Unlock()
 		}
-		if err := json.Unmarshal(m.Result, into); err != nil {
-			return fmt.Errorf("what it answered is of another shape: %w", err)
+		if err != nil {
+			w.giveUp(p.id)
+			return p, unsent{err}
 		}
-		return nil
-	case <-ctx.Done():
-		w.giveUp(id)
-		return context.Cause(ctx)
+		if b = b[n:]; len(b) == 0 {
+			return p, nil
+		}
 	}
+	p.unsent = make(chan error, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		if locked {
+			w.write.Unlock()
+		}
+		return p, unsent{errGone}
+	}
+	w.calls.Go(func() {
+		if !locked {
+			w.write.Lock()
+		}
+		defer w.write.Unlock()
+		if err := w.slowly(b); err != nil {
+			w.giveUp(p.id)
+			p.unsent <- unsent{err}
+		}
+	})
+	return p, nil
+}
+
+// drop forgets a call that the app has heard nothing of.
+func (w *wire) drop(id int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.waiting, id)
 }
 
 func (w *wire) giveUp(id int64) {
@@ -164,35 +234,75 @@ func (w *wire) giveUp(id int64) {
 // tell sends what needs no answer.
 func (w *wire) tell(method string, params any) error { return w.send(message{Method: method}, params) }
 
-func (w *wire) send(m message, params any) (err error) {
-	if params != nil {
-		if m.Params, err = plain(params); err != nil {
-			return err
-		}
-	}
-	return w.put(m)
-}
-
-func (w *wire) put(m message) error {
-	m.Version = "2.0"
-	b, err := plain(m)
+func (w *wire) send(m message, params any) error {
+	b, err := encode(m, params)
 	if err != nil {
 		return err
 	}
+	return w.put(b)
+}
+
+// encode is a call's line.
+func encode(m message, params any) ([]byte, error) {
+	b, err := plain(struct {
+		Version string `json:"jsonrpc"`
+		ID      *int64 `json:"id,omitempty"`
+		Method  string `json:"method"`
+		Params  any    `json:"params,omitempty"`
+	}{"2.0", m.ID, m.Method, params})
+	return append(b, '\n'), err
+}
+
+// put sends a line, and waits for the app to take it.
+func (w *wire) put(b []byte) error {
 	w.write.Lock()
 	defer w.write.Unlock()
-	if err := w.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
-		return errGone
+	n, err := w.now(b)
+	if err != nil || n == len(b) {
+		return err
 	}
-	if _, err := w.conn.Write(append(b, '\n')); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			w.blame(fmt.Sprintf("it took nothing of what the box sends for %s", span(writeTime)))
-		}
-		// Half a message may be out: nothing more can be said.
+	return w.slowly(b[n:])
+}
+
+// now sends as much as the socket holds; w.write is held.
+func (w *wire) now(b []byte) (n int, err error) {
+	raw, err := w.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0, errGone
+	}
+	var sent error
+	err = raw.Write(func(fd uintptr) bool {
+		n, sent = unix.Write(int(fd), b)
+		return true
+	})
+	if errors.Is(sent, unix.EAGAIN) || errors.Is(sent, unix.EINTR) {
+		sent = nil
+	}
+	if err != nil || sent != nil {
 		w.conn.Close()
-		return errGone
+		return 0, errGone
 	}
-	return nil
+	return max(n, 0), nil
+}
+
+// slowly sends the rest of a line, for at most writeTime; w.write is held.
+func (w *wire) slowly(b []byte) error {
+	err := w.conn.SetWriteDeadline(time.Now().Add(writeTime))
+	if err == nil {
+		_, err = w.conn.Write(b)
+	}
+	if err == nil {
+		err = w.conn.SetWriteDeadline(time.Time{})
+	}
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.blame(fmt.Sprintf("it took nothing of what the box sends for %s", span(writeTime)))
+	}
+	// Half a message may be out: nothing more can be said.
+	w.conn.Close()
+	return errGone
 }
 
 // plain is JSON in which text stands as it is.
@@ -287,7 +397,12 @@ func (w *wire) reply(id int64, out any, err error) {
 	if err != nil {
 		m.Result, m.Error = nil, &rpcError{Code: -32000, Message: err.Error()}
 	}
-	if err := w.put(m); err != nil {
+	m.Version = "2.0"
+	b, err := plain(m)
+	if err == nil {
+		err = w.put(append(b, '\n'))
+	}
+	if err != nil {
 		w.end() // it is gone
 	}
 }
