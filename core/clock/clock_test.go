@@ -52,6 +52,7 @@ func TestWaitWithoutDescriptors(t *testing.T) {
 func TestStepEndsTheWait(t *testing.T) {
 	var s System
 	done := make(chan struct{})
+	begin := s.Mono()
 	go func() { s.Wait(t.Context(), longest); close(done) }()
 	for {
 		var now unix.Timespec
@@ -63,6 +64,9 @@ func TestStepEndsTheWait(t *testing.T) {
 		}
 		select {
 		case <-done:
+			if s.Mono()-begin >= longest {
+				t.Error("it was the time that ended it")
+			}
 			return
 		case <-time.After(10 * time.Millisecond):
 		}

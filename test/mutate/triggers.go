@@ -63,10 +63,6 @@ var triggers = []Guard{
 	{"globs: a * stays in its name", "core/watch/glob.go", `	names := strings.Split(path, "/")
 	i, k`, `	names := strings.SplitN(path, "/", 2)
 	i, k`, "./core/watch", "TestGlobs"},
-	{"globs: ** at the end is what is beneath", "core/watch/glob.go", `			if i == len(g)-1 {
-				return true
-			}
-`, ``, "./core/watch", "TestGlobs|FuzzGlob"},
 
 	{"permissions: a host that is off covers what leads to it", "core/permission/rights.go", `err == nil && o.Overlaps(rule) {`, `err == nil && o == rule {`, "./core/task", "TestHostsOfRunningTasks"},
 	{"permissions: a host that is turned off is off for tasks that run", "core/task/rights.go", `		t.rewire(app)
