@@ -29,8 +29,8 @@ var sdk = []string{"contract.ts", "triggers.ts"}
 
 // Time limits of reading an app. A slow machine needs seconds to start Node.
 const (
-	stripTime = time.Minute
-	loadTime  = time.Minute
+	stripTime = 3 * time.Minute
+	loadTime  = 3 * time.Minute
 )
 
 // build is an app that was read: the tree that its process sees, and what it declares.
@@ -199,7 +199,7 @@ func (r *Registry) throwAway(ctx context.Context, j job, use func(p *process) er
 
 // strip takes the types out of the app's files and of the SDK's, in place.
 func (r *Registry) strip(ctx context.Context, src *declare.Source) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, stripTime, errors.New("taking its types out took more than a minute"))
+	ctx, cancel := context.WithTimeoutCause(ctx, stripTime, errors.New("taking its types out took more than 3 minutes"))
 	defer cancel()
 	return r.throwAway(ctx, job{id: "strip", script: "strip.mjs"}, func(p *process) error {
 		for i := range src.Files {
@@ -289,7 +289,7 @@ func (b *build) write(src *declare.Source, sdk map[string][]byte) error {
 
 // describe loads the tree once and gives what the app declares.
 func (r *Registry) describe(ctx context.Context, name string, b *build) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than a minute"))
+	ctx, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than 3 minutes"))
 	defer cancel()
 	var raw json.RawMessage
 	err := r.throwAway(ctx, job{id: sandboxName(name), script: "host.mjs", app: name, trees: b.trees()}, func(p *process) error {

@@ -111,7 +111,7 @@ func (r *Registry) layer(dir string) error {
 
 // load has the process load the app.
 func (h *host) load(ctx context.Context) error {
-	loading, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than a minute"))
+	loading, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than 3 minutes"))
 	defer cancel()
 	err := h.p.main.call(loading, "load", map[string]string{"name": h.a.name}, nil)
 	var said *thrown
