@@ -71,7 +71,7 @@ func (r *Registry) prepare() error {
 		return fmt.Errorf("the folder of apps: %w", err)
 	}
 	r.clear()
-	r.hostDir = filepath.Join(r.dir(), ".host-"+rand.Text()[:8])
+	r.hostDir = filepath.Join(r.dir(), ".host-"+r.stamp[:8])
 	if err := mkdir(r.hostDir); err != nil {
 		return err
 	}

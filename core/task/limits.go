@@ -166,7 +166,7 @@ func (t *Tasks) worker(s *Spec, r request) error {
 	if s.Worker == "droid" && s.Model == "" {
 		s.Model = t.opt.Model
 	}
-	if _, ok := t.opt.Workers[s.Worker]; !ok {
+	if w, ok := t.opt.Workers[s.Worker]; !ok || w.Absent {
 		return &Invalid{"worker", s.Worker + " is not in this build"}
 	}
 	if s.Worker == "droid" && strings.TrimSpace(s.Prompt) == "" {
