@@ -1,10 +1,9 @@
 package permission
 
 import (
+	"cmp"
 	"maps"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gurtos/netpolicy/rules"
@@ -14,33 +13,88 @@ import (
 // the at of a line of the log.
 type Uses map[string]map[string]string
 
-// See takes one use.
-func (u Uses) See(app, item, at string) {
-	if u[app] == nil {
-		u[app] = map[string]string{}
-	}
-	u[app][item] = at
-}
+// mostUsed is how many hosts and keys are kept of an app, those that it used last. What
+// it declares and what is off is shown besides.
+const mostUsed = 200
 
-// Reached takes that a task of the app reached host:port, by a rule that it was made
-// with before.
-func (u Uses) Reached(app, hostport, at string) {
-	host, p, err := net.SplitHostPort(hostport)
-	port, err2 := strconv.ParseUint(p, 10, 16)
-	if err != nil || err2 != nil {
+// See takes uses of one line.
+func (u Uses) See(app, at string, items ...string) {
+	if len(items) == 0 {
 		return
 	}
-	for item := range u[app] {
-		rule, ok := strings.CutPrefix(item, "host:")
-		if !ok {
-			continue
+	used := u[app]
+	if used == nil {
+		used = map[string]string{}
+		u[app] = used
+	}
+	now := map[string]bool{}
+	for _, item := range items {
+		used[item], now[item] = at, true
+	}
+	if len(used) <= mostUsed {
+		return
+	}
+	var named []string
+	for item := range used {
+		if strings.Contains(item, ":") {
+			named = append(named, item)
 		}
-		set, err := rules.ParseList([]string{rule})
+	}
+	slices.SortFunc(named, func(a, b string) int {
+		switch {
+		case now[a] != now[b] && now[b]: // whatever the clock says, a new one is the last
+			return -1
+		case now[a] != now[b]:
+			return 1
+		}
+		return cmp.Or(strings.Compare(used[a], used[b]), strings.Compare(a, b))
+	})
+	for _, item := range named[:max(0, len(named)-mostUsed)] {
+		delete(used, item)
+	}
+}
+
+// Parsed are the rules of items, so that none is read again at each look.
+type Parsed map[string]rules.Rule
+
+// mostParsed is how many are kept.
+const mostParsed = 10_000
+
+func (p Parsed) rule(item string) (rules.Rule, bool) {
+	text, ok := strings.CutPrefix(item, "host:")
+	if !ok {
+		return rules.Rule{}, false
+	}
+	r, ok := p[item]
+	if !ok {
+		if len(p) >= mostParsed {
+			clear(p)
+		}
+		r, _ = rules.Parse(text) // what is none overlaps with no host
+		p[item] = r
+	}
+	return r, true
+}
+
+// Reached takes that a task of the app reached each host:port, by a rule that it was
+// made with before.
+func (u Uses) Reached(app string, hostports []string, at string, p Parsed) {
+	known := map[string]rules.Rule{}
+	for item := range u[app] {
+		if r, ok := p.rule(item); ok {
+			known[item] = r
+		}
+	}
+	for _, h := range hostports {
+		host, err := rules.Parse(h)
 		if err != nil {
 			continue
 		}
-		if _, ok := set.Match(host, uint16(port)); ok {
-			u[app][item] = at
+		for item, r := range known {
+			if r.Overlaps(host) {
+				u[app][item] = at
+				delete(known, item) // it is as late as can be
+			}
 		}
 	}
 }

@@ -16,9 +16,11 @@ const (
 type memory struct {
 	Watches watch.Memory    `json:"watches"`
 	Used    permission.Uses `json:"used,omitempty"`
+
+	parsed permission.Parsed // of Used
 }
 
-func (m *memory) clone() memory { return memory{m.Watches.Clone(), m.Used.Clone()} }
+func (m *memory) clone() memory { return memory{Watches: m.Watches.Clone(), Used: m.Used.Clone()} }
 
 // remember folds a line into the memory. It comes before the line changes anything else.
 func (f *fold) remember(ev *actionlog.Event) {
@@ -38,16 +40,14 @@ func (f *fold) remember(ev *actionlog.Event) {
 		if ev.App == "" || json.Unmarshal(ev.Spec, &s) != nil {
 			return
 		}
-		for _, item := range needs(s.Worker, s.Hosts, s.Folder != "" || len(s.Folders) > 0) {
-			used.See(ev.App, item, ev.At)
-		}
+		used.See(ev.App, ev.At, needs(s.Worker, s.Hosts, s.Folder != "" || len(s.Folders) > 0)...)
 	case actionlog.TypeToolCall:
 		if extraCents(ev, "reserved").Sign() > 0 {
-			used.See(AppOf(ev.Tool), permission.Money, ev.At)
+			used.See(AppOf(ev.Tool), ev.At, permission.Money)
 		}
 	case actionlog.TypeCost:
 		if spender := extraText(ev, "spender"); spender != "" && ev.Model == "" {
-			used.See(spender, permission.Money, ev.At)
+			used.See(spender, ev.At, permission.Money)
 		}
 	case actionlog.TypeNote:
 		f.rememberNote(ev)
@@ -69,12 +69,17 @@ func (f *fold) rememberNote(ev *actionlog.Event) {
 	}
 	switch d.What {
 	case noteUsed:
-		f.Memory.Used.See(d.App, d.Item, ev.At)
+		f.Memory.Used.See(d.App, ev.At, d.Item)
 	case noteNetwork:
 		if e := f.Tasks[ev.Task]; e != nil && e.App != "" {
-			for _, h := range d.Hosts {
-				f.Memory.Used.Reached(e.App, h.Host, ev.At)
+			if f.Memory.parsed == nil {
+				f.Memory.parsed = permission.Parsed{}
 			}
+			hosts := make([]string, len(d.Hosts))
+			for i, h := range d.Hosts {
+				hosts[i] = h.Host
+			}
+			f.Memory.Used.Reached(e.App, hosts, ev.At, f.Memory.parsed)
 		}
 	default:
 		f.Memory.Watches.Note(d.What, ev.Data, f.seen)
