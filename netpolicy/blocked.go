@@ -1,6 +1,7 @@
 package netpolicy
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,14 +55,12 @@ func openLog() (*netlink.Conn, error) {
 	return c, nil
 }
 
-// readLog passes on the destination of each refused packet until c is closed.
-func readLog(c *netlink.Conn, refused func(netip.AddrPort)) {
+// readLog passes on the destination of each refused packet until c is closed. What could
+// not be read was refused all the same.
+func readLog(ctx context.Context, c *netlink.Conn, failed func(error), refused func(netip.AddrPort)) {
 	for {
-		msgs, err := c.Receive()
-		if errors.Is(err, unix.ENOBUFS) {
-			continue // more came than the daemon could read; they were refused all the same
-		}
-		if err != nil {
+		msgs, more := receive(ctx, c, failed)
+		if !more {
 			return
 		}
 		for _, m := range msgs {

@@ -47,9 +47,13 @@ func (s *Space) comes(id uint32, from, to netip.AddrPort) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.knocks[at]; k != nil && k.up == nil {
-		s.answer(k.id, nfDrop, 0)
-		k.id = id
+	if k := s.knocks[at]; k != nil {
+		if k.up == nil {
+			s.answer(k.id, nfDrop, 0)
+			k.id = id
+		} else {
+			s.answer(id, nfAccept, 0) // the one outside stands, and is for whoever comes from these ends
+		}
 		return
 	}
 	if len(s.conns)+len(s.knocks) >= MaxConns || s.ctx.Err() != nil {

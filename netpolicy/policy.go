@@ -226,12 +226,15 @@ func (s *Space) serve() {
 		s.accept(ln, s.proxied)
 	}
 	if s.bare.queue != nil {
-		s.wait.Go(func() { readQueue(s.bare.queue, s.comes) })
+		s.wait.Go(func() { readQueue(s.ctx, s.bare.queue, s.unread, s.comes) })
 	}
 	s.wait.Go(func() {
-		readLog(s.bare.nflog, func(dst netip.AddrPort) { s.tell.refused(s.spell(dst)) })
+		readLog(s.ctx, s.bare.nflog, s.unread, func(dst netip.AddrPort) { s.tell.refused(s.spell(dst)) })
 	})
 }
+
+// unread tells that a netlink socket of the namespace could not be read.
+func (s *Space) unread(err error) { s.n.log.Error("read what a namespace's kernel tells", "err", err) }
 
 func (s *Space) serveNames(srv *dns.Server) {
 	s.dns = append(s.dns, srv)

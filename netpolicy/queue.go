@@ -1,10 +1,14 @@
 package netpolicy
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"time"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -76,15 +80,37 @@ func queueMessage(attrs ...netlink.Attribute) ([]byte, error) {
 	return append(head, data...), nil
 }
 
+// retryAfter is how long a socket that fails rests, so that one that always does keeps
+// no processor busy.
+const retryAfter = 100 * time.Millisecond
+
+// receive gives the next messages of a netlink socket, and whether there will be more:
+// only once ctx ends or the socket is closed there won't.
+func receive(ctx context.Context, c *netlink.Conn, failed func(error)) ([]netlink.Message, bool) {
+	msgs, err := c.Receive()
+	switch {
+	case err == nil:
+		return msgs, true
+	case ctx.Err() != nil, errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrClosed), errors.Is(err, unix.EBADF):
+		return nil, false
+	case errors.Is(err, unix.ENOBUFS): // more came than the daemon could read
+		return nil, true
+	}
+	failed(err)
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case <-time.After(retryAfter):
+		return nil, true
+	}
+}
+
 // readQueue tells of each packet that waits until c is closed. What is no TCP has no
-// business there and is dropped.
-func readQueue(c *netlink.Conn, comes func(id uint32, from, to netip.AddrPort)) {
+// business there and is dropped. What could not be read, its kernel sends again.
+func readQueue(ctx context.Context, c *netlink.Conn, failed func(error), comes func(id uint32, from, to netip.AddrPort)) {
 	for {
-		msgs, err := c.Receive()
-		if errors.Is(err, unix.ENOBUFS) {
-			continue // more came than the daemon could read; their kernel sends them again
-		}
-		if err != nil {
+		msgs, more := receive(ctx, c, failed)
+		if !more {
 			return
 		}
 		for _, m := range msgs {

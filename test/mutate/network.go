@@ -116,6 +116,7 @@ var network = []Guard{
 		return
 	}
 `, "", "./netpolicy", "TestSwapRefuses"},
+	{"network: one connection outside for a pair of ends", "netpolicy/knock.go", `	if k := s.knocks[at]; k != nil {`, `	if k := s.knocks[at]; k != nil && k.up == nil {`, "./netpolicy", "TestGivesUpAgain"},
 	{"network: the error of a host that is down", "netpolicy/knock.go", `		s.answer(k.id, nfAccept, markOf(err))`, `		s.answer(k.id, nfAccept, markReset)`, "./netpolicy", "TestDown"},
 	{"network: a connection waits for the one outside", "netpolicy/fence.go", `concat(l4(unix.IPPROTO_TCP), flags(tcpSYN|tcpACK|tcpRST, tcpSYN))}, // and`, `concat(l4(unix.IPPROTO_TCP), flags(tcpSYN|tcpACK|tcpRST, tcpRST))}, // and`, "./netpolicy", "TestDown"},
 	{"network: the error of a connection that was turned back comes through", "netpolicy/fence.go", `	{"out", "connections that were turned back", concat(l4(unix.IPPROTO_TCP), flags(tcpRST, tcpRST), accept())},
