@@ -1,8 +1,8 @@
 package declare
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,8 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
+	"gurtos/core/schema"
 	"gurtos/core/vault"
 	"gurtos/netpolicy/rules"
 )
@@ -368,25 +367,9 @@ func (c *checker) tool(m *App, at string, p map[string]json.RawMessage) string {
 	return t.Name
 }
 
-// noLoader refuses every reference that leads out of a schema.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: a schema may refer only to itself", url)
-}
-
 func checkSchema(raw json.RawMessage) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return err
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if err := c.AddResource("box:///input", doc); err != nil {
-		return err
-	}
-	if _, err = c.Compile("box:///input"); err != nil {
-		return fmt.Errorf("%s", OneSentence(err.Error()))
+	if _, err := schema.Compile(raw); err != nil {
+		return errors.New(OneSentence(err.Error()))
 	}
 	return nil
 }
