@@ -89,7 +89,7 @@ func kind(of string) string {
 }
 
 func (h *host) createTask(ctx context.Context, p struct{ Spec json.RawMessage }) (any, error) {
-	if err := h.a.spend.take(len(p.Spec)); err != nil {
+	if err := h.a.spend.take(len(p.Spec) + 1000); err != nil {
 		return nil, err
 	}
 	spec := h.r.opt.Vault.RedactJSON(p.Spec)

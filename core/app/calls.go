@@ -42,6 +42,7 @@ type call struct {
 	hand    hand     // what else its Ctx does; nil for none
 	body    *body    // of a route's request; nil for none
 	clock   *patience
+	brief   bool // no graceTime for it: who waits does so no longer
 }
 
 // hand is what a Ctx does for its task.
@@ -106,7 +107,11 @@ func (h *host) run(ctx context.Context, c *call, method string, params map[strin
 		why = context.Cause(ctx)
 	}
 	h.abort(c, why)
-	grace := time.NewTimer(graceTime)
+	wait := graceTime
+	if c.brief {
+		wait = 0
+	}
+	grace := time.NewTimer(wait)
 	defer grace.Stop()
 	select {
 	case m, ok := <-p.answer:
@@ -247,9 +252,10 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 	for n := 1; ; n++ {
 		h, err := a.ready(ctx)
 		if err != nil {
-			if n == 1 {
+			if n == 1 && !d.Cost {
 				return nil, err
 			}
+			// What costs may have begun before the box started anew.
 			return nil, cutOff(d.Name, err)
 		}
 		var out json.RawMessage
@@ -426,12 +432,16 @@ func (a *app) context(ctx context.Context, spec json.RawMessage) string {
 	if a.soon() != nil {
 		return "" // no task waits for an app that is in trouble
 	}
+	// One limit for both: a process that is slow to start holds a task up no longer.
+	ctx, cancel := context.WithTimeoutCause(ctx, contextTime, &slow{"taskContext", contextTime})
+	defer cancel()
 	h, err := a.ready(ctx)
 	if err != nil {
+		a.r.opt.Slog.Warn("a task starts without what an app had to add", "app", a.name, "why", a.says(err))
 		return ""
 	}
 	var text *string
-	c := &call{what: "taskContext", limit: contextTime}
+	c := &call{what: "taskContext", limit: contextTime, brief: true}
 	err = h.run(ctx, c, "context", map[string]any{"spec": spec}, &text)
 	var late *slow
 	switch {

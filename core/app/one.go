@@ -246,6 +246,7 @@ func (a *app) launch(l *life, s *starting, b *build, next time.Time) {
 	}
 	if err == nil && l.ctx.Err() != nil {
 		h.stop()
+		h.wait() // nobody buries it
 		err = context.Cause(l.ctx)
 	}
 	r.mu.Lock()
@@ -258,6 +259,12 @@ func (a *app) launch(l *life, s *starting, b *build, next time.Time) {
 	}
 	s.host, s.err = h, err
 	r.mu.Unlock()
+	if err == nil && r.opt.Network != nil {
+		// The owner may have changed what it may reach while it was loaded.
+		if err := r.Heed(l.ctx, a.name); err != nil && l.ctx.Err() == nil {
+			a.trouble("what it may reach could not be set: %v", err)
+		}
+	}
 	if err != nil && l.ctx.Err() == nil {
 		a.trouble("%v", err)
 	}

@@ -109,6 +109,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request, name string, 
 		}
 		return
 	}
+	free = sync.OnceFunc(free)
 	defer free()
 	if err := a.soon(); err != nil {
 		refuse(w, http.StatusServiceUnavailable, a.says(err))
@@ -135,6 +136,10 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request, name string, 
 		return
 	}
 	answered()
+	c.body.mu.Lock()
+	c.body.left = nil // the request is over for the app: a long answer holds no room
+	c.body.mu.Unlock()
+	free()
 	if out.Status < 200 || out.Status > 599 {
 		refuse(w, http.StatusInternalServerError, fmt.Sprintf("%s: the route %s gave the status %d", name, route.Key, out.Status))
 		h.abort(c, errors.New("the status is none"))

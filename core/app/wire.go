@@ -380,6 +380,13 @@ func (w *wire) asked(m message) error {
 		w.reply(*m.ID, nil, fmt.Errorf("more than %d calls at once: wait for some of them first", maxCalls))
 		return nil
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil { // who closed it may wait for the calls already
+		<-w.slots
+		w.asks.Add(-size)
+		return nil
+	}
 	w.calls.Go(func() {
 		defer func() { <-w.slots }()
 		out, err := w.serve(w.ctx, m.Method, m.Params)
