@@ -92,9 +92,7 @@ func (s *Server) switchApp(c *call) error {
 		return bad("on: true or false is needed")
 	}
 	name := c.r.PathValue("app")
-	if _, ok := s.opt.Apps.Find(name); !ok {
-		return notFound("there is no app named %s", shown(name))
-	}
+	// Not looked up before: turning on finds a folder that is new.
 	if err := s.opt.Apps.Switch(c.r.Context(), name, *b.On, c.caller.name()); err != nil {
 		return err
 	}

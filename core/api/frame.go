@@ -48,6 +48,7 @@ var notPassed = []string{
 	"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Public-Key-Pins",
 	"Alt-Svc", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch", "Origin-Agent-Cluster", "Set-Login", "Use-As-Dictionary",
 	"Sec-Session-Registration", "Secure-Session-Registration", "Secure-Session-Challenge",
+	"Refresh", "Link", "Speculation-Rules", // these make a browser load or go to an address of the box
 	"Referrer-Policy", "X-Content-Type-Options", "Www-Authenticate", "Authentication-Info",
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Connection",
 }
