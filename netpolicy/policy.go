@@ -154,6 +154,7 @@ type Space struct {
 	knocks map[pair]*knock // connections that begin
 
 	swapping chan struct{} // holds a place for each request that is judged or passed on with a key
+	holding  chan struct{} // and for each of them the start of whose body is held
 }
 
 // Namespace is one that waits for a program and its policy.
@@ -193,7 +194,7 @@ func (ns *Namespace) Attach(p Policy) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, knocks: map[pair]*knock{}, swapping: make(chan struct{}, maxSwapping)}
+	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, knocks: map[pair]*knock{}, swapping: make(chan struct{}, maxSwapping), holding: make(chan struct{}, maxHolding)}
 	s.set.Store(&set)
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serve()

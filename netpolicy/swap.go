@@ -81,8 +81,13 @@ func (sw *Swap) asksModel(r *http.Request) bool { return sw.Models == nil || mat
 // key at once, each with up to maxWhole of its body; more wait.
 const maxSwapping = 64
 
-// maxWhole is how much of a request's body is judged before any of it is passed on.
-const maxWhole = 1 << 20
+// maxWhole is how much of a request's body is judged before any of it is passed on, and
+// maxHolding of how many requests of one namespace the box holds that much at once. The
+// bound is each namespace's own, so that none waits for another's slow bodies.
+const (
+	maxWhole   = 1 << 20
+	maxHolding = 8
+)
 
 // swapFor gives the swap that a target falls under, or nil.
 func (s *Space) swapFor(t target) *Swap {
@@ -288,6 +293,10 @@ func (x *swapper) judge(w http.ResponseWriter, r *http.Request) (*http.Request, 
 			return nil, false
 		}
 	}
+	if err := x.body(r); err != nil { // last: an OK may take hours
+		say(w, http.StatusForbidden, "The box refuses this request: "+err.Error()+".")
+		return nil, false
+	}
 	key, clean, err := sw.Key()
 	if err != nil && len(places) > 0 {
 		say(w, http.StatusUnauthorized, err.Error())
@@ -323,7 +332,7 @@ func say(w http.ResponseWriter, status int, sentence string) {
 }
 
 // places are the values of the declared header that hold the placeholder. A request
-// that has it anywhere else is refused.
+// that has it anywhere else in its head is refused.
 func (x *swapper) places(r *http.Request) (found []*string, err error) {
 	p := x.sw.Placeholder
 	if r.Method == http.MethodConnect {
@@ -350,18 +359,54 @@ func (x *swapper) places(r *http.Request) (found []*string, err error) {
 			found = append(found, &values[i])
 		}
 	}
-	if r.Body == nil || r.Body == http.NoBody {
-		return found, nil
+	return found, x.whole(r, found)
+}
+
+// whole refuses a declared header that is more or less than the placeholder: the service
+// would not accept it, and the owner would be told that the key is bad.
+func (x *swapper) whole(r *http.Request, found []*string) error {
+	if len(found) == 0 {
+		return nil
 	}
+	want := x.sw.Placeholder
+	if strings.EqualFold(x.sw.Header, "Authorization") {
+		want = "Bearer " + want
+	}
+	if *found[0] != want || len(r.Header.Values(x.sw.Header)) != 1 {
+		return &Refused{fmt.Sprintf("its %s is not the placeholder of a key alone", x.sw.Header)}
+	}
+	for _, v := range r.Header.Values("Connection") {
+		for name := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(name), x.sw.Header) {
+				return &Refused{fmt.Sprintf("its Connection field keeps %s from being passed on", x.sw.Header)}
+			}
+		}
+	}
+	return nil
+}
+
+// body reads the start of a request's body and refuses one that has the placeholder in it.
+func (x *swapper) body(r *http.Request) error {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	select {
+	case x.s.holding <- struct{}{}:
+	case <-r.Context().Done():
+		return &Refused{"its program went away"}
+	}
+	free := sync.OnceFunc(func() { <-x.s.holding })
+	context.AfterFunc(r.Context(), free)
+	p := []byte(x.sw.Placeholder)
 	start, err := io.ReadAll(io.LimitReader(r.Body, maxWhole))
 	if err != nil {
-		return nil, &Refused{"its body can't be read"}
+		return &Refused{"its body can't be read"}
 	}
-	if bytes.Contains(start, []byte(p)) {
-		return nil, errInBody
+	if bytes.Contains(start, p) {
+		return errInBody
 	}
-	r.Body = &watched{start: start, r: r.Body, find: []byte(p), x: x}
-	return found, nil
+	r.Body = &watched{start: start, free: free, r: r.Body, find: p, x: x}
+	return nil
 }
 
 var errInBody = &Refused{"the placeholder of a key stands in its body"}
@@ -370,6 +415,7 @@ var errInBody = &Refused{"the placeholder of a key stands in its body"}
 // placeholder's end is passed on.
 type watched struct {
 	start []byte // judged already
+	free  func() // once nothing of start is held any more
 	r     io.ReadCloser
 	find  []byte
 	x     *swapper
@@ -386,7 +432,10 @@ func (w *watched) Read(b []byte) (int, error) {
 	var err error
 	if len(w.start) > 0 {
 		n = copy(b, w.start)
-		w.start = w.start[n:]
+		if w.start = w.start[n:]; len(w.start) == 0 {
+			w.start = nil
+			w.free()
+		}
 	} else {
 		n, err = w.r.Read(b)
 	}

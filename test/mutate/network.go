@@ -70,8 +70,10 @@ var network = []Guard{
 	{"network: an address stands for its name over a restart", "netpolicy/names.go", `	n.list = f.Names
 `, "", "./netpolicy", "TestNamesLast"},
 	{"key swap: no placeholder in an address", "netpolicy/swap.go", `if strings.Contains(where, p) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
-	{"key swap: no placeholder in a body", "netpolicy/swap.go", `if bytes.Contains(start, []byte(p)) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
+	{"key swap: no placeholder in a body", "netpolicy/swap.go", `if bytes.Contains(start, p) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: one header only", "netpolicy/swap.go", `if !strings.EqualFold(name, x.sw.Header) || strings.Count(v, p) != 1 {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
+	{"key swap: the header is the placeholder alone", "netpolicy/swap.go", `if *found[0] != want || len(r.Header.Values(x.sw.Header)) != 1 {`, `if false {`, "./netpolicy", "TestSwapWhole"},
+	{"key swap: the header is passed on", "netpolicy/swap.go", `if strings.EqualFold(strings.TrimSpace(name), x.sw.Header) {`, `if false {`, "./netpolicy", "TestSwapWhole"},
 	{"key swap: the Host is the name", "netpolicy/swap.go", `case !x.t.is(r.Host):`, `case false:`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: fields come back clean", "netpolicy/swap.go", `	cleanFields(r.Header, with)
 `, "", "./netpolicy", "TestSwap$"},
