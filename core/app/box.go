@@ -494,15 +494,20 @@ func (h *host) workspace(ctx context.Context, p struct {
 	if !errors.Is(err, workspace.ErrMissing) {
 		return nil, err
 	}
-	fill := func(string) error { return nil }
+	if err := h.a.spend.take(len(p.Name) + 200); err != nil {
+		return nil, err
+	}
+	fill := func(string) (int64, int, error) { return 0, 0, nil }
 	if p.From != nil {
 		root, below, err := h.folder(*p.From)
 		if err != nil {
 			return nil, err
 		}
-		fill = func(dir string) error { return copyTree(root, below, dir) }
+		fill = func(dir string) (int64, int, error) { return copyTree(ctx, root, below, dir) }
 	}
-	_, err = h.r.opt.Workspaces.Fill(p.Name, fill)
+	_, err = h.r.opt.Workspaces.Fill(p.Name, func(dir string) error {
+		return h.a.made.fill(func() (int64, int, error) { return fill(dir) })
+	})
 	if errors.Is(err, workspace.ErrExists) {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"gurtos/core/app/declare"
 	"gurtos/sandbox/layers"
@@ -18,6 +20,11 @@ import (
 const (
 	maxCopied     = 1 << 30 // bytes
 	maxCopiedFile = 50_000
+	maxCopiedDeep = 64 // folders in one another
+
+	maxWorkspaces   = 100     // that an app makes until boxd starts anew
+	maxAllCopied    = 4 << 30 // bytes in all of them
+	maxAllCopiedOne = 200_000 // files and folders
 )
 
 func exists(p string) bool {
@@ -43,24 +50,50 @@ func (h *host) folder(from string) (root, below string, err error) {
 	return "", "", fmt.Errorf("%s is no folder of the app's own: one beside its track.ts or in its store is needed", declare.Clip(from))
 }
 
+// made is what an app made workspaces of.
+type made struct {
+	mu     sync.Mutex
+	spaces int
+	bytes  int64
+	files  int
+}
+
+// fill counts another workspace of what fn copies, unless there was too much already.
+func (m *made) fill(fn func() (bytes int64, files int, err error)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.spaces >= maxWorkspaces || m.bytes >= maxAllCopied || m.files >= maxAllCopiedOne {
+		return fmt.Errorf("an app makes at most %d workspaces of at most %d GB and %d files together until boxd starts anew", maxWorkspaces, maxAllCopied>>30, maxAllCopiedOne)
+	}
+	bytes, files, err := fn()
+	m.bytes += bytes // what failed was written too
+	m.files += files
+	if err == nil {
+		m.spaces++
+	}
+	return err
+}
+
 // copyTree copies a folder beneath root into the workspace's folder. What is read may
 // be written to meanwhile: nothing is followed out of root, and a link is copied as one.
-func copyTree(root, below, to string) error {
+// It gives what it wrote, whatever comes of it.
+func copyTree(ctx context.Context, root, below, to string) (bytes int64, files int, err error) {
 	in, err := os.OpenRoot(root)
 	if err != nil {
-		return fmt.Errorf("the app's folder: %w", err)
+		return 0, 0, fmt.Errorf("the app's folder: %w", err)
 	}
 	defer in.Close()
 	out, err := os.OpenRoot(to)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer out.Close()
 	if info, err := in.Stat(below); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no folder %s", declare.Clip(below))
+		return 0, 0, fmt.Errorf("there is no folder %s", declare.Clip(below))
 	}
 	c := copier{in: in, out: out}
-	return c.folder(below, ".")
+	err = c.folder(ctx, below, ".", 1)
+	return c.bytes, c.files, err
 }
 
 type copier struct {
@@ -69,7 +102,10 @@ type copier struct {
 	files   int
 }
 
-func (c *copier) folder(from, to string) error {
+func (c *copier) folder(ctx context.Context, from, to string, depth int) error {
+	if depth > maxCopiedDeep {
+		return fmt.Errorf("the folder has more than %d folders in one another", maxCopiedDeep)
+	}
 	dir, err := c.in.Open(from)
 	if err != nil {
 		return err
@@ -80,6 +116,9 @@ func (c *copier) folder(from, to string) error {
 		return err
 	}
 	for _, d := range list {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if c.files++; c.files > maxCopiedFile {
 			return fmt.Errorf("the folder has more than %d files", maxCopiedFile)
 		}
@@ -92,7 +131,7 @@ func (c *copier) folder(from, to string) error {
 			if err := c.out.Mkdir(dst, 0o755); err != nil {
 				return err
 			}
-			if err := c.folder(src, dst); err != nil {
+			if err := c.folder(ctx, src, dst, depth+1); err != nil {
 				return err
 			}
 		case fs.ModeSymlink:

@@ -30,6 +30,7 @@ type app struct {
 	reached []string // host:port
 
 	spend *bucket // what it may write into the log
+	made  made
 }
 
 // life is the time between an app's turning on and off.
