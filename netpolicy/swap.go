@@ -52,6 +52,9 @@ type Swap struct {
 	// Allow is asked before a model is, and may wait as long as it likes. Its error is a
 	// sentence that the program reads. It may be nil.
 	Allow func(ctx context.Context) error
+	// Over is told of each request that Allow let through, once: when Metered has been told
+	// what it used, or when it has ended. It may be nil.
+	Over func()
 	// Metered is told what an answer used before the program sees its end, also of a
 	// broken-off one. It may be nil.
 	Metered func(meter.Usage)
@@ -254,7 +257,9 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 		case <-r.Context().Done():
 			return
 		}
-		if r, ok := x.judge(w, r); ok {
+		r, over, ok := x.judge(w, r)
+		defer over()
+		if ok {
 			proxy.ServeHTTP(w, r)
 		}
 	})
@@ -265,47 +270,51 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 var otherPaths = []string{"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // judge says whether a request goes on, with what it then is; one that does not is
-// answered.
-func (x *swapper) judge(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+// answered. over is to be called when it has ended.
+func (x *swapper) judge(w http.ResponseWriter, r *http.Request) (out *http.Request, over func(), ok bool) {
+	over = func() {}
 	sw := x.sw
 	switch {
 	case !x.t.is(r.Host):
 		x.s.tell.refused(x.t.String())
 		say(w, http.StatusMisdirectedRequest, "This connection is for "+x.t.name+" alone.")
-		return nil, false
+		return nil, over, false
 	case matches(sw.Empty, r):
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, "{}") //nolint:errcheck // the program went away
-		return nil, false
+		return nil, over, false
 	case sw.Requests != nil && !matches(sw.Requests, r):
 		x.s.tell.refused(x.t.String())
 		say(w, http.StatusForbidden, fmt.Sprintf("The box refuses this request: %s %.200q of %s is not for tasks.", r.Method, r.URL.Path, x.t.name))
-		return nil, false
+		return nil, over, false
 	}
 	places, err := x.places(r)
 	if err != nil {
 		say(w, http.StatusForbidden, "The box refuses this request: "+err.Error()+".")
-		return nil, false
+		return nil, over, false
 	}
 	if sw.Allow != nil && sw.asksModel(r) {
 		if err := sw.Allow(r.Context()); err != nil {
 			say(w, http.StatusPaymentRequired, err.Error())
-			return nil, false
+			return nil, over, false
+		}
+		if sw.Over != nil {
+			over = sync.OnceFunc(sw.Over)
 		}
 	}
 	if err := x.body(r); err != nil { // last: an OK may take hours
 		say(w, http.StatusForbidden, "The box refuses this request: "+err.Error()+".")
-		return nil, false
+		return nil, over, false
 	}
 	key, clean, err := sw.Key()
 	if err != nil && len(places) > 0 {
 		say(w, http.StatusUnauthorized, err.Error())
-		return nil, false
+		return nil, over, false
 	}
 	for _, p := range places {
 		*p = strings.Replace(*p, sw.Placeholder, key, 1)
 	}
-	return r.WithContext(context.WithValue(r.Context(), carriedKey{}, carried{clean, len(places) > 0})), true
+	return r.WithContext(context.WithValue(r.Context(), carriedKey{}, carried{clean, len(places) > 0, over})), over, true
 }
 
 type carriedKey struct{}
@@ -315,6 +324,7 @@ type carriedKey struct{}
 type carried struct {
 	clean func(w io.Writer) io.WriteCloser
 	key   bool
+	over  func() // what it used has been told
 }
 
 // errorKinds are the kinds of errors of the Messages API, which clients of it show in
@@ -477,7 +487,7 @@ func (x *swapper) clean(r *http.Response) error {
 	if x.sw.Metered != nil && x.sw.asksModel(r.Request) {
 		m = meter.For(r)
 	}
-	r.Body = newCleaned(body, with, m, x.sw.Metered, func() { cleanFields(r.Trailer, with) })
+	r.Body = newCleaned(body, with, m, func(u meter.Usage) { x.sw.Metered(u); c.over() }, func() { cleanFields(r.Trailer, with) })
 	return nil
 }
 

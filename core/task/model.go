@@ -67,4 +67,16 @@ func (t *Tasks) modelQuestion(ctx context.Context, id string) (a approval.Approv
 	return a, over, err
 }
 
+// modelCost is what a task has cost and up to where its model may go on.
+func (t *Tasks) modelCost(id string) (booked, bound budget.Cents, err error) {
+	_, err = t.decide(func(f *fold) ([]actionlog.Event, error) {
+		e, err := f.entry(id)
+		if err == nil {
+			booked, bound = e.CostCents, e.BudgetCents.Add(e.Granted)
+		}
+		return nil, err
+	})
+	return booked, bound, err
+}
+
 func modelQuestionID(task string, n int) string { return fmt.Sprintf("%s.budget.model.%d", task, n) }

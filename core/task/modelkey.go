@@ -24,19 +24,20 @@ type Keys interface {
 // modelWire is what connects a run's network to the key of its worker.
 type modelWire struct {
 	*wire
-	key *ModelKey
+	key   *ModelKey
+	calls *modelCalls
 }
 
 // swap fills a policy in for a worker with a key.
 func (w *wire) swap(p *netpolicy.Policy, k *ModelKey, ca *authority.Authority) {
-	m := modelWire{w, k}
+	m := modelWire{w, k, &modelCalls{}}
 	for _, h := range append(k.Hosts[:len(k.Hosts):len(k.Hosts)], k.Quiet...) {
 		p.More = append(p.More, h+":443")
 	}
 	model := netpolicy.Swap{
 		Hosts: k.Hosts, Header: k.Header, Placeholder: k.Placeholder, Authority: ca,
 		Requests: k.Requests, Empty: k.Empty, Models: k.Models,
-		Key: m.use, Rejected: m.rejected, Allow: m.allow, Metered: m.metered,
+		Key: m.use, Rejected: m.rejected, Allow: m.allow, Over: m.calls.over, Metered: m.metered,
 	}
 	p.Swaps = append(p.Swaps, model)
 	if len(k.Quiet) > 0 {
@@ -73,8 +74,14 @@ func (m modelWire) once(sentence string) {
 	}
 }
 
-// allow holds a model call until the budget has room for it and agents may work.
+// allow holds a model call until the budget has room for it beside those that are out,
+// and agents may work.
 func (m modelWire) allow(ctx context.Context) error {
+	return m.calls.begin(ctx, m.permitted, func() (booked, bound budget.Cents, err error) { return m.q.modelCost(m.id) })
+}
+
+// permitted holds a model call until the owner lets it go on.
+func (m modelWire) permitted(ctx context.Context) error {
 	yes, err := m.q.AllowModel(ctx, m.id)
 	if err == nil && !yes {
 		err = errors.New("The owner did not approve that this task's model costs more than its budget.") //nolint:staticcheck // a sentence that people read
