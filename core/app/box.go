@@ -122,41 +122,39 @@ func (p *page) add(size *int, item any) (full bool, err error) {
 	return *size >= pageBytes, nil
 }
 
+// errFull ends a list where its page is full.
+var errFull = errors.New("the page is full")
+
 func (h *host) tasks(ctx context.Context, p struct{ After string }) (any, error) {
-	list, err := h.r.opt.Tasks.List(ctx, task.Filter{Before: p.After, Limit: task.MaxPage})
-	if err != nil {
-		return nil, err
-	}
 	out, size := page{List: []json.RawMessage{}}, 0
-	for i, t := range list {
+	err := h.r.opt.Tasks.Each(ctx, task.Filter{Before: p.After, Limit: task.MaxPage}, func(t task.Task) error {
 		full, err := out.add(&size, t)
-		if err != nil {
-			return nil, err
+		if err == nil && (full || len(out.List) == task.MaxPage) {
+			out.Next, err = t.ID, errFull
 		}
-		if full || i == task.MaxPage-1 {
-			out.Next = t.ID
-			break
-		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errFull) {
+		return nil, err
 	}
 	return out, nil
 }
 
 func (h *host) approvals(ctx context.Context, p struct{ After string }) (any, error) {
 	from, _ := strconv.Atoi(p.After)
-	list, err := h.r.opt.Tasks.Approvals(ctx, "")
-	if err != nil {
+	out, size, at := page{List: []json.RawMessage{}}, 0, 0
+	err := h.r.opt.Tasks.EachApproval(ctx, "", func(a approval.Approval) error {
+		if at++; at <= from {
+			return nil
+		}
+		full, err := out.add(&size, a)
+		if err == nil && full {
+			out.Next, err = strconv.Itoa(at), errFull
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errFull) {
 		return nil, err
-	}
-	out, size := page{List: []json.RawMessage{}}, 0
-	for i := max(from, 0); i < len(list); i++ {
-		full, err := out.add(&size, list[i])
-		if err != nil {
-			return nil, err
-		}
-		if full {
-			out.Next = strconv.Itoa(i + 1)
-			break
-		}
 	}
 	return out, nil
 }

@@ -47,9 +47,9 @@ type Options struct {
 type Tasks interface {
 	Create(ctx context.Context, body []byte, from task.Caller) (task.Task, error)
 	Get(ctx context.Context, id string) (task.Task, error)
-	List(ctx context.Context, want task.Filter) ([]task.Task, error)
+	Each(ctx context.Context, want task.Filter, fn func(task.Task) error) error
 	Undo(ctx context.Context, id, by string) (task.Task, error)
-	Approvals(ctx context.Context, state approval.State) ([]approval.Approval, error)
+	EachApproval(ctx context.Context, state approval.State, fn func(approval.Approval) error) error
 	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
 	Ask(ctx context.Context, a approval.Approval) (approval.Approval, error)
 	Await(ctx context.Context, id string, most time.Duration) (approval.Approval, error)

@@ -23,9 +23,13 @@ const (
 	maxMessage   = 12 << 20         // bytes of one message; a tool's output has at most 8 MB
 	maxCalls     = 256              // calls of the app's that are answered at once
 	maxAsked     = 32 << 20         // bytes of what they were asked with, together
+	maxLarge     = 2                // of those whose answers may be large, until the app has taken them
 	maxAbandoned = 256              // calls that were given up and that the app never answered
 	writeTime    = 30 * time.Second // for the app to take a message
 )
+
+// largeMethods give what tasks and questions hold, which may be some megabytes.
+var largeMethods = []string{"task", "tasks", "approvals", "answer"}
 
 // errGone says that the process ended before it answered.
 var errGone = errors.New("its process ended before it answered")
@@ -79,6 +83,7 @@ type wire struct {
 	end   context.CancelFunc
 	calls sync.WaitGroup // and what of the box's own calls goes out beside
 	slots chan struct{}
+	large chan struct{}
 	asks  atomic.Int64 // bytes of the calls that are being answered
 
 	write sync.Mutex // one message at a time
@@ -92,7 +97,7 @@ type wire struct {
 
 // newWire makes a wire whose read is to be run by its owner.
 func newWire(conn net.Conn, serve func(context.Context, string, json.RawMessage) (any, error)) *wire {
-	w := &wire{conn: conn, blame: func(string) {}, serve: serve, waiting: map[int64]chan message{}, slots: make(chan struct{}, maxCalls)}
+	w := &wire{conn: conn, blame: func(string) {}, serve: serve, waiting: map[int64]chan message{}, slots: make(chan struct{}, maxCalls), large: make(chan struct{}, maxLarge)}
 	w.ctx, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -389,6 +394,14 @@ func (w *wire) asked(m message) error {
 	}
 	w.calls.Go(func() {
 		defer func() { <-w.slots }()
+		if slices.Contains(largeMethods, m.Method) {
+			select {
+			case w.large <- struct{}{}:
+				defer func() { <-w.large }()
+			case <-w.ctx.Done():
+				return
+			}
+		}
 		out, err := w.serve(w.ctx, m.Method, m.Params)
 		w.asks.Add(-size)
 		w.reply(*m.ID, out, err)

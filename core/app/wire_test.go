@@ -72,3 +72,70 @@ func TestAskedAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of what may be large, few are answered at once, and one that the app doesn't take
+// counts still. The others go on.
+func TestLargeAnswers(t *testing.T) {
+	inside, conn, err := pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	begun, goOn := make(chan string, maxCalls), make(chan struct{})
+	w := newWire(conn, func(ctx context.Context, method string, _ json.RawMessage) (any, error) {
+		begun <- method
+		if method != "note" {
+			<-goOn
+		}
+		return nil, nil
+	})
+	read := make(chan error, 1)
+	go func() { read <- w.read() }()
+	for id := range maxLarge + 3 {
+		if _, err := fmt.Fprintf(inside, `{"jsonrpc":"2.0","id":%d,"method":"%s"}`+"\n", id, largeMethods[id%len(largeMethods)]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range maxLarge {
+		<-begun
+	}
+	if _, err := fmt.Fprint(inside, `{"jsonrpc":"2.0","id":99,"method":"note"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if m := <-begun; m != "note" || len(begun) != 0 {
+		t.Errorf("%s began, and %d more", m, len(begun))
+	}
+	answers := bufio.NewReader(inside)
+	for n := range maxLarge + 4 {
+		if _, err := answers.ReadBytes('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 { // that of the note
+			close(goOn)
+		}
+	}
+	w.close(errGone)
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+}
+
+// A call that comes once the wire is closed is dropped: who closed it waits for those
+// that were there.
+func TestAskedOnceClosed(t *testing.T) {
+	inside, conn, err := pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	w := newWire(conn, func(context.Context, string, json.RawMessage) (any, error) {
+		t.Error("a call was answered")
+		return nil, nil
+	})
+	w.close(errGone)
+	id := int64(1)
+	if err := w.asked(message{ID: &id, Method: "x", Params: []byte(`1`)}); err != nil || len(w.slots) != 0 || w.asks.Load() != 0 {
+		t.Errorf("%v, %d slots and %d bytes are taken", err, len(w.slots), w.asks.Load())
+	}
+	w.calls.Wait()
+}
