@@ -97,9 +97,27 @@ func (t *Tasks) Uses(ctx context.Context) (permission.Uses, error) {
 	return u, err
 }
 
+// refusedEvery is how often the log tells of the same refusal where no task has it: an
+// app may ask as often as it likes, and each line is kept for good.
+const refusedEvery = time.Minute
+
+// refusals are when the log last told of each; it is bounded.
+type refusals map[[3]string]time.Time
+
+func (r refusals) due(what [3]string, now time.Time) bool {
+	if since := now.Sub(r[what]); since >= 0 && since < refusedEvery {
+		return false
+	}
+	if len(r) >= 1000 {
+		clear(r)
+	}
+	r[what] = now
+	return true
+}
+
 // Allowed is nil where the owner lets an app do what an item stands for, and else a
-// *Forbidden, which is in the log then. tool is which tool wanted it, "" for none, and
-// task for which task, "" for none.
+// *Forbidden, which is in the log then; where there is no task, at most once a minute.
+// tool is which tool wanted it, "" for none, and task for which task, "" for none.
 func (t *Tasks) Allowed(ctx context.Context, app, item, tool, task string) error {
 	var refused error
 	err := t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
@@ -107,6 +125,9 @@ func (t *Tasks) Allowed(ctx context.Context, app, item, tool, task string) error
 			return nil, nil
 		}
 		refused = &Forbidden{permission.Refusal(t.opt.Tools.Title(app), item)}
+		if task == "" && !t.refused.due([3]string{app, item, tool}, t.opt.Now()) {
+			return nil, nil
+		}
 		data := map[string]any{"app": app, "item": item}
 		if tool != "" {
 			data["tool"] = tool

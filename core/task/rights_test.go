@@ -226,3 +226,36 @@ func TestAllowed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where no task has it, the same refusal is in the log once a minute, however often it comes.
+func TestRefusalsAreToldOnceAMinute(t *testing.T) {
+	clk := clock.At(time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC))
+	home, v := t.TempDir(), fixed(settings.Defaults())
+	log, err := actionlog.Open(home, actionlog.Options{Reserve: -1, Now: clk.Now, Mono: clk.Mono})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ts, err := task.New(t.Context(), task.Options{Home: home, Log: log, Settings: &v, Tools: tools{}, Layers: task.OnDisk(nil), Now: clk.Now, Mono: clk.Mono})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ts.SetRights(t.Context(), "shop", []byte(`{"key:A":false,"key:B":false}`), "me"); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		item string
+		wait time.Duration
+		more int64
+	}{{"key:A", 0, 1}, {"key:A", 0, 0}, {"key:B", 0, 1}, {"key:A", 59 * time.Second, 0}, {"key:A", time.Second, 1}, {"key:B", 0, 1}, {"key:B", 0, 0}} {
+		clk.Advance(step.wait)
+		before, _ := log.Head()
+		var no *task.Forbidden
+		if err := ts.Allowed(t.Context(), "shop", step.item, "", ""); !errors.As(err, &no) {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if after, _ := log.Head(); after-before != step.more {
+			t.Errorf("step %d: %d lines, not %d", i, after-before, step.more)
+		}
+	}
+}

@@ -156,6 +156,8 @@ type Tasks struct {
 	homeless map[string]bool               // done tasks whose home was deleted
 	sights   map[[2]string]sighted         // by app and trigger: what watches of files need on disk
 
+	refused refusals // when the log last told of one
+
 	seen moment // when the last line was folded in
 }
 
@@ -179,7 +181,7 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	}
 	t := &Tasks{
 		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},
-		sights: map[[2]string]sighted{}, answered: map[string]chan struct{}{}, homeless: map[string]bool{}, folding: map[string]bool{}, puts: map[string]put{}, applied: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
+		refused: refusals{}, sights: map[[2]string]sighted{}, answered: map[string]chan struct{}{}, homeless: map[string]bool{}, folding: map[string]bool{}, puts: map[string]put{}, applied: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
 	}
 	for _, dir := range []string{"tasks", "workspaces"} {
 		// Only search permission: a task's user may reach its own broker.sock.
