@@ -260,9 +260,42 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 		r, over, ok := x.judge(w, r)
 		defer over()
 		if ok {
-			proxy.ServeHTTP(w, r)
+			ctx, end := x.outlive(r)
+			defer end()
+			proxy.ServeHTTP(w, r.WithContext(ctx))
 		}
 	})
+}
+
+// maxAfter and maxAfterBytes are how long and how much of an answer is read on for what
+// it used, when its program went away.
+const (
+	maxAfter      = 2 * time.Minute
+	maxAfterBytes = 10 << 20
+)
+
+// outlive is the context in which a request is passed on. A model's, whose cost stands in
+// its answer, goes on for a while when its program goes away; end ends it.
+func (x *swapper) outlive(r *http.Request) (ctx context.Context, end func()) {
+	if x.sw.Metered == nil || !x.sw.asksModel(r) {
+		return r.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	var late *time.Timer
+	gone := make(chan struct{})
+	stop := context.AfterFunc(r.Context(), func() {
+		late = time.AfterFunc(maxAfter, cancel)
+		close(gone)
+	})
+	closed := context.AfterFunc(x.s.ctx, cancel)
+	return ctx, func() {
+		if !stop() {
+			<-gone
+			late.Stop()
+		}
+		closed()
+		cancel()
+	}
 }
 
 // otherPaths are fields that make some servers answer another request than the one
@@ -582,7 +615,12 @@ func (c *cleaned) Read(b []byte) (int, error) {
 	return 0, c.err
 }
 
+// Close reads on for what an answer in one piece used: that stands at its end. A stream
+// told of it on its way.
 func (c *cleaned) Close() error {
+	if c.meter != nil && c.meter.Whole() && c.err == nil {
+		io.Copy(c.meter, io.LimitReader(c.r, maxAfterBytes)) //nolint:errcheck // what came is all there is
+	}
 	c.tell()
 	return c.r.Close()
 }

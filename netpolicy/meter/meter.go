@@ -81,6 +81,10 @@ func (m *Meter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Whole says whether the answer is one JSON object, which says what it used only once all
+// of it is there.
+func (m *Meter) Whole() bool { return !m.stream }
+
 // Ended says whether a stream has said that it is over. Its last bytes may still be on
 // their way.
 func (m *Meter) Ended() bool { return m.ended }
