@@ -26,11 +26,12 @@ type theApps struct {
 	hits int             // guarded by mu; requests that reached an app
 	url  string          // guarded by mu; what the last of them asked for
 
-	info   map[string]app.Info
-	routes map[string]map[string]http.HandlerFunc // by app and key
-	marks  map[string]app.Route                   // of the routes that are open or have the box's origin, by app and key
-	hooks  map[string]func(headers map[string]string, body json.RawMessage) (json.RawMessage, error)
-	serve  http.HandlerFunc // instead of the routes
+	info    map[string]app.Info
+	folders map[string]app.Info                    // that came since
+	routes  map[string]map[string]http.HandlerFunc // by app and key
+	marks   map[string]app.Route                   // of the routes that are open or have the box's origin, by app and key
+	hooks   map[string]func(headers map[string]string, body json.RawMessage) (json.RawMessage, error)
+	serve   http.HandlerFunc // instead of the routes
 }
 
 func (a *theApps) List() (out []app.Info) {
@@ -55,6 +56,13 @@ func (a *theApps) Switch(_ context.Context, name string, on bool, _ string) erro
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, ok := a.info[name]; !ok {
+		if found, new := a.folders[name]; new && on {
+			a.info[name] = found
+		} else {
+			return &app.Refusal{Status: 404, Sentence: "there is no app " + name}
+		}
+	}
 	a.on[name] = on
 	return nil
 }
@@ -631,6 +639,20 @@ func TestExchange(t *testing.T) {
 	for path, want := range map[string]int{"/t/shop/nothing": 404, "/t/none/": 404} {
 		if got := open(screen, path); got.status != want {
 			t.Errorf("%s: %d", path, got.status)
+		}
+	}
+}
+
+// A folder that came while boxd runs is found as it is turned on.
+func TestNewAppIsTurnedOn(t *testing.T) {
+	b := newBox(t)
+	b.apps.folders = map[string]app.Info{"late": {Name: "late", Title: "Late"}}
+	for _, c := range []struct {
+		name, body string
+		status     int
+	}{{"late", `{"on":false}`, 404}, {"nope", `{"on":true}`, 404}, {"late", `{"on":true}`, 200}, {"late", `{"on":false}`, 200}} {
+		if got := b.do(req{as: owner, method: "PUT", path: "/api/apps/" + c.name, body: c.body}); got.status != c.status {
+			t.Errorf("%s %s: %d %s", c.name, c.body, got.status, got.body)
 		}
 	}
 }

@@ -54,4 +54,9 @@ var apps = []Guard{
 			// The head`, `			// The head`, "./core/app", "TestCallerGone"},
 	{"app: it imports nothing of the core", "core/app/node/imports.mjs", `!url.href.startsWith(own) && !sdk.includes`, `!url.href.startsWith(root) && !sdk.includes`, "./core/app", "TestBroken"},
 	{"app: its memory has an end", "core/app/process.go", `var limits = sandbox.Limits{MemoryBytes: memory, `, `var limits = sandbox.Limits{`, "./core/app", "TestBroken"},
+	{"schema: no number ends boxd", "core/schema/schema.go", `n > maxExponent || n < -maxExponent`, `n > 1<<40`, "./core/schema", "TestInput"},
+	{"app: what it copies has a depth", "core/app/copy.go", `depth > maxCopiedDeep`, `depth > 1<<20`, "./core/app", "TestCopyTreeEnds"},
+	{"app: its workspaces have an end", "core/app/copy.go", `m.spaces >= maxWorkspaces || `, ``, "./core/app", "TestAllThatAnAppCopies"},
+	{"app: few large answers are held at once", "core/app/wire.go", `slices.Contains(largeMethods, m.Method)`, `m.Method == ""`, "./core/app", "TestLargeAnswers"},
+	{"app: a refusal is told once a minute", "core/task/rights.go", `task == "" && !t.refused.due(`, `task == "?" && !t.refused.due(`, "./core/task", "TestRefusalsAreToldOnceAMinute"},
 }
