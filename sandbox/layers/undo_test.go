@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -131,5 +133,32 @@ func TestUsernsLeavesNoProcess(t *testing.T) {
 		if b, _ := os.ReadFile(l); len(b) > 0 {
 			t.Errorf("a process is left: %s", b)
 		}
+	}
+}
+
+// TestUsernsThroughSignals: what comes meanwhile to the group of this process, as from a
+// terminal, neither stops it nor has it come back before it is made.
+func TestUsernsThroughSignals(t *testing.T) {
+	needRoot(t)
+	done, sent := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sent)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				syscall.Kill(0, syscall.SIGWINCH) // whoever heeds none ignores it
+				runtime.Gosched()
+			}
+		}
+	}()
+	defer func() { close(done); <-sent }()
+	for range 50 {
+		f, err := NewUserns(IDMap{0, 0}, IDMap{Canonical, UID(5)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
 	}
 }

@@ -25,11 +25,13 @@ type IDMap struct {
 // memory, since Go then can't use vfork. So the child is born by vfork, stops at
 // its exec, before the first instruction of the new program, because it asks to be
 // traced, and is made to call unshare there. Its tracer is the thread that forked
-// it, so that thread must be the one that reaps it.
+// it, so that thread must be the one that reaps it. It has a process group of its own:
+// what a terminal sends to this one's would stop it before its exec, for which the fork
+// waits.
 func NewUserns(ids ...IDMap) (_ *os.File, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}})
+	p, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true, Pdeathsig: syscall.SIGKILL}})
 	if err != nil {
 		return nil, fmt.Errorf("making a user namespace: %w", err)
 	}
@@ -37,8 +39,18 @@ func NewUserns(ids ...IDMap) (_ *os.File, err error) {
 		p.Kill()
 		p.Wait()
 	}()
-	if err := stopped(p.Pid); err != nil {
-		return nil, fmt.Errorf("making a user namespace: %w", err)
+	for {
+		sig, err := stopped(p.Pid)
+		if err != nil {
+			return nil, fmt.Errorf("making a user namespace: %w", err)
+		}
+		if sig == syscall.SIGTRAP {
+			break
+		}
+		// Another one, which it never gets.
+		if err := syscall.PtraceCont(p.Pid, 0); err != nil {
+			return nil, fmt.Errorf("making a user namespace: %w", os.NewSyscallError("ptrace", err))
+		}
 	}
 	if err := unshareIn(p.Pid, unix.CLONE_NEWUSER); err != nil {
 		return nil, fmt.Errorf("making a user namespace: %w", err)
@@ -73,14 +85,19 @@ func unshareIn(pid, flags int) error {
 	if err := syscall.PtraceSetRegs(pid, &regs); err != nil {
 		return os.NewSyscallError("ptrace", err)
 	}
-	if err := syscall.PtraceSingleStep(pid); err != nil {
-		return os.NewSyscallError("ptrace", err)
-	}
-	if err := stopped(pid); err != nil {
-		return err
-	}
-	if err := syscall.PtraceGetRegs(pid, &regs); err != nil {
-		return os.NewSyscallError("ptrace", err)
+	// A signal that was on its way stops it before the instruction ran. It never gets it.
+	for from, ran := regs.Rip, false; !ran; {
+		if err := syscall.PtraceSingleStep(pid); err != nil {
+			return os.NewSyscallError("ptrace", err)
+		}
+		sig, err := stopped(pid)
+		if err != nil {
+			return err
+		}
+		if err := syscall.PtraceGetRegs(pid, &regs); err != nil {
+			return os.NewSyscallError("ptrace", err)
+		}
+		ran = sig == syscall.SIGTRAP && regs.Rip != from
 	}
 	if e := int64(regs.Rax); e != 0 {
 		return os.NewSyscallError("unshare", syscall.Errno(-e))
@@ -88,19 +105,19 @@ func unshareIn(pid, flags int) error {
 	return nil
 }
 
-// stopped waits until a traced process stops.
-func stopped(pid int) error {
+// stopped waits until a traced process stops, and says for which signal.
+func stopped(pid int) (syscall.Signal, error) {
 	for {
 		var ws syscall.WaitStatus
 		_, err := syscall.Wait4(pid, &ws, 0, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
-			return os.NewSyscallError("wait4", err)
+			return 0, os.NewSyscallError("wait4", err)
 		case !ws.Stopped():
-			return fmt.Errorf("the process for it ended (%#x)", uint32(ws))
+			return 0, fmt.Errorf("the process for it ended (%#x)", uint32(ws))
 		default:
-			return nil
+			return ws.StopSignal(), nil
 		}
 	}
 }
