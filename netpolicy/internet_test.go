@@ -317,20 +317,24 @@ func connect() (*internet, error) {
 
 // addr gives the internet one more address, as long as the test runs.
 func (i *internet) addr(t testing.TB, addr string) {
-	i.do(func() {
-		l, err := vnl.LinkByName("net0")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		a, err := vnl.ParseAddr(addr + "/32")
-		if err == nil {
-			err = vnl.AddrReplace(l, a)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	change := func(how func(vnl.Link, *vnl.Addr) error) {
+		i.do(func() {
+			l, err := vnl.LinkByName("net0")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			a, err := vnl.ParseAddr(addr + "/32")
+			if err == nil {
+				err = how(l, a)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	change(vnl.AddrReplace)
+	t.Cleanup(func() { change(vnl.AddrDel) })
 }
 
 // resolvConf puts the internet's name server into this mount namespace.
