@@ -155,7 +155,7 @@ func (b *Box) openTasks(ctx context.Context, f files, o Options) (err error) {
 		Authority: f.authority,
 		Model:     b.conf.Model,
 		Canary:    f.canary,
-		Synced:    timeHeard,
+		Synced:    func() bool { return timeHeard(b.conf.OnBox) },
 		Context:   b.context,
 		Now:       b.clock.Now,
 		Mono:      b.clock.Mono,

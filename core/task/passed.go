@@ -17,7 +17,7 @@ import (
 type passed struct {
 	Age   int64 `json:"age"`            // milliseconds since line 1 that are proven
 	Day   int64 `json:"day"`            // what limits of a day take for the time, in milliseconds since 1970
-	Known bool  `json:"known"`          // a time server was heard since boxd started
+	Known bool  `json:"known"`          // a time server was heard since boxd started and since the clock was stepped last
 	Sure  *sure `json:"sure,omitempty"` // the last line at which one was, nil for none
 }
 
@@ -39,6 +39,9 @@ func (p *passed) line(from string, ev *actionlog.Event) (another bool) {
 	if ev.Start {
 		p.Known = false
 		return false
+	}
+	if ev.Clock != 0 {
+		p.Known = false // the day that the clock shows may be another one now: what is spent is in doubt
 	}
 	went := max(0, at-millis(from)-ev.Clock)
 	was := p.Day
@@ -80,7 +83,8 @@ func (t *Tasks) aged(e *entry) bool {
 	return t.fold.Passed.Age+t.since().Milliseconds()-e.EndAge >= keep
 }
 
-// checkClock logs, once in a run, that a time server was heard.
+// checkClock logs that a time server was heard, once in a run and after each step of the
+// clock.
 func (t *Tasks) checkClock() error {
 	t.mu.Lock()
 	known := t.fold.Passed.Known && !t.seen.wall.IsZero() // of this run, which has a line
