@@ -70,13 +70,14 @@ func (t *Tasks) halt(was bool) {
 func (t *Tasks) hold() {
 	t.holding.Lock()
 	defer t.holding.Unlock()
+	failed := map[*run]bool{} // what could not be done, which the ticker has done again
 	for {
-		all, frozen := t.unlike()
+		all, frozen := t.unlike(failed)
 		if len(all) == 0 {
 			return
 		}
 		var each sync.WaitGroup
-		for id, sb := range all {
+		for r, sb := range all {
 			each.Go(func() {
 				act := sb.Thaw
 				if frozen {
@@ -84,7 +85,10 @@ func (t *Tasks) hold() {
 				}
 				// One that has just ended has nothing left to freeze.
 				if err := act(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-					t.opt.Slog.Error("a task could not be frozen or thawed", "task", id, "why", err)
+					t.opt.Slog.Error("a task could not be frozen or thawed", "task", r.id, "why", err)
+					t.mu.Lock()
+					r.unsure, failed[r] = true, frozen
+					t.mu.Unlock()
 				}
 			})
 		}
@@ -92,18 +96,34 @@ func (t *Tasks) hold() {
 	}
 }
 
-// unlike are the sandboxes that are not as halted has it; they count as if they were.
-func (t *Tasks) unlike() (all map[string]Sandbox, frozen bool) {
+// unlike are the sandboxes that are not as halted has it, but for those with which just
+// that failed; they count as if they were.
+func (t *Tasks) unlike(failed map[*run]bool) (all map[*run]Sandbox, frozen bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	frozen, all = t.halted(), map[string]Sandbox{}
-	for id, r := range t.live {
-		if r.sandbox != nil && r.frozen != frozen {
-			r.frozen = frozen
-			all[id] = r.sandbox
+	frozen, all = t.halted(), map[*run]Sandbox{}
+	for _, r := range t.live {
+		if to, ok := failed[r]; ok && to == frozen {
+			continue
+		}
+		if r.sandbox != nil && (r.frozen != frozen || r.unsure) {
+			r.frozen, r.unsure = frozen, false
+			all[r] = r.sandbox
 		}
 	}
 	return all, frozen
+}
+
+// unsure says whether a sandbox could not be frozen or thawed.
+func (t *Tasks) unsure() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.live {
+		if r.unsure {
+			return true
+		}
+	}
+	return false
 }
 
 // Going returns once agents may work.

@@ -30,7 +30,9 @@ func (t *Tasks) Run(ctx context.Context, b Broker) error {
 		return err
 	}
 	look := func() {
-		t.lookAtDisk()
+		if changed := t.lookAtDisk(); changed || t.unsure() {
+			q.workers.Go(t.hold) // the kernel takes its time, and the queue goes on
+		}
 		if err := t.checkClock(); err != nil {
 			t.opt.Slog.Warn("that the clock is right was not logged", "why", err)
 		}

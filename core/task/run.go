@@ -21,6 +21,7 @@ type run struct {
 
 	sandbox Sandbox // guarded by Tasks.mu; nil until it is started
 	frozen  bool    // guarded by Tasks.mu; as it was told last
+	unsure  bool    // guarded by Tasks.mu; that failed, wholly or not
 	killed  bool    // guarded by Tasks.mu; nobody wants it any more
 	wire    *wire   // guarded by Tasks.mu; its network while it has one
 
@@ -91,12 +92,13 @@ func (q *queue) sandboxed(r *run) (sandbox.Exit, sandbox.Limits, error) {
 	if err != nil {
 		return sandbox.Exit{}, none, err
 	}
-	q.started(r, sb)
+	// Before it may be frozen, which can take long: it finds its socket whenever it goes on.
 	if err := socket.Listen(filepath.Join(q.dir(r.id), "broker.sock"), sb.UID()); err != nil {
 		sb.Kill()
 		sb.Wait()
 		return sandbox.Exit{}, none, fmt.Errorf("broker socket: %w", err)
 	}
+	q.started(r, sb)
 	return sb.Wait(), spec.Limits, nil
 }
 
