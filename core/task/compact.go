@@ -115,11 +115,18 @@ func (t *Tasks) seenByAll(workspace string, done []string) int {
 			common(p.seen)
 		}
 	}
-	for _, h := range t.sights {
+	for key, h := range t.sights {
+		was := n
 		for _, s := range h.sights {
 			if h.workspace == workspace && !s.None {
 				common(s.Layers)
 			}
+		}
+		// A watch that nobody looks after must not keep a workspace from folding until
+		// no task can start in it: it goes on from what is left of its sight.
+		if n < was && len(t.fold.done[workspace]) > mostLayers {
+			n = was
+			delete(t.sights, key)
 		}
 	}
 	return n

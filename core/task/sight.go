@@ -60,7 +60,8 @@ func (t *Tasks) See(ctx context.Context, app, trigger, workspace string) (watch.
 			s = watch.Sight{None: true}
 		}
 		h := t.sights[[2]string{app, trigger}]
-		t.sights[[2]string{app, trigger}] = sighted{workspace, append(slices.Clip(h.sights), s)}
+		base := h.sights[:min(len(h.sights), 1)] // a look that failed is made again, and needs no other
+		t.sights[[2]string{app, trigger}] = sighted{workspace, append(slices.Clip(base), s)}
 		return nil
 	})
 	return s, err
