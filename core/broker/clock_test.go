@@ -157,6 +157,28 @@ func TestClockStepsResetNoLimit(t *testing.T) {
 			}
 			c.hear(0)
 		}, true},
+		{"put right while it runs, spent, and started again", func(c *timed) {
+			c.step(36 * h)
+			if err := c.tasks.Note(c.t.Context(), "start", nil, ""); err != nil {
+				c.t.Fatal(err)
+			}
+			eventually(c.t, func() bool {
+				n := 0
+				for _, ev := range c.events(actionlog.TypeNote, "") {
+					if strings.Contains(string(ev.Data), "clock checked") {
+						n++
+					}
+				}
+				return n == 2
+			}, func() string { return "the clock is not looked at again" })
+			for range 3 { // 90 in all
+				if c.asks() {
+					c.t.Fatal("asked on a new day")
+				}
+			}
+			c.off(0)
+			c.hear(0)
+		}, true},
 		{"a clock that begins in 1970", func(c *timed) { c.off(-490_000 * h); c.pass(h); c.hear(490_000 * h) }, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
