@@ -92,17 +92,17 @@ func (q *queue) sandboxed(r *run) (sandbox.Exit, sandbox.Limits, error) {
 	if err != nil {
 		return sandbox.Exit{}, none, err
 	}
-	// Before it may be frozen, which can take long: it finds its socket whenever it goes on.
+	q.started(r, sb)
 	if err := socket.Listen(filepath.Join(q.dir(r.id), "broker.sock"), sb.UID()); err != nil {
 		sb.Kill()
 		sb.Wait()
 		return sandbox.Exit{}, none, fmt.Errorf("broker socket: %w", err)
 	}
-	q.started(r, sb)
+	q.hold() // to what was decided meanwhile; last, since the kernel takes its time
 	return sb.Wait(), spec.Limits, nil
 }
 
-// started makes the sandbox known, and holds it to what was decided meanwhile.
+// started makes the sandbox known, and ends it where that was decided meanwhile.
 func (q *queue) started(r *run, sb Sandbox) {
 	q.mu.Lock()
 	r.sandbox = sb
@@ -114,8 +114,6 @@ func (q *queue) started(r *run, sb Sandbox) {
 		sb.Kill()
 	case q.ctx.Err() != nil:
 		go sb.Stop(stopGrace) // the run waits for the end of it
-	default:
-		q.hold()
 	}
 }
 
