@@ -181,7 +181,7 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			{kind: wrong, path: "/api/apps/other", body: `{"off":true}`, status: 400, says: "off: "},
 			{kind: wrong, path: "/api/apps/broken", body: `{"on":true}`, status: 400, says: "throws while it loads"},
 			{kind: missing, path: "/api/apps/other", body: `{}`, status: 400, says: "on: true or false"},
-			{kind: missing, path: "/api/apps/none", body: `{"on":true}`, status: 404, says: "no app named none"},
+			{kind: missing, path: "/api/apps/none", body: `{"on":true}`, status: 404, says: "there is no app none"},
 			tooLarge("/api/apps/other"),
 		},
 		"GET /api/apps/{app}/output": {
