@@ -10,13 +10,14 @@ import (
 	"gurtos/image/layout"
 	"gurtos/test/boot/box"
 	"gurtos/test/boot/nbd"
+	"gurtos/test/daemon"
 )
 
 // TestBox is the first day of a box, booted as shipped: first boot of a blank
 // disk, pairing, the story of a workspace, what a task can't do, power cuts in
 // the middle of a task, a full disk, and the power button.
 func TestBox(t *testing.T) {
-	r := box.Seed(t)
+	r := daemon.Seed(t)
 	b := box.Boot(t, box.Setup{UEFI: true, Data: nbd.New(layout.MinData + 1<<30)})
 	t.Logf("API after %v (%s)", b.Ready().Round(time.Millisecond), b.VM.Accel)
 	b.Pair()

@@ -18,6 +18,7 @@ import (
 
 	"gurtos/test/boot/box"
 	"gurtos/test/boot/nbd"
+	"gurtos/test/daemon"
 )
 
 const recordSize = 4096
@@ -26,7 +27,7 @@ const recordSize = 4096
 // comes first: what the power cut proves elsewhere rests on it.
 func TestLab(t *testing.T) {
 	box.Built(t) // before all that is built for the lab
-	r := box.Seed(t)
+	r := daemon.Seed(t)
 	disks := map[string]*nbd.Disk{
 		"raw-forgets": nbd.New(64 << 20), "raw-careful": nbd.New(64 << 20), "files": xfsDisk(t, 320<<20), "data": xfsDisk(t, 2<<30),
 	}

@@ -15,6 +15,7 @@ import (
 	"gurtos/image/layout"
 	"gurtos/test/boot/box"
 	"gurtos/test/boot/nbd"
+	"gurtos/test/daemon"
 )
 
 // onlyLong leaves a test to `make test-all`.
@@ -33,7 +34,7 @@ var firstBootStep = regexp.MustCompile(`firstboot: (\S+) done`)
 // first boot is finished then, and the box works.
 func TestFirstBootCut(t *testing.T) {
 	onlyLong(t)
-	r := box.Seed(t)
+	r := daemon.Seed(t)
 	type state struct {
 		disk *nbd.Disk
 		loss nbd.Loss

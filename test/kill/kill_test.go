@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,19 +24,8 @@ const workers = 8
 // Eight tasks step and call while boxd is killed. Each line that was shown is there afterwards, to the byte. Each line of a task is told once, in order, so
 // what was answered was not done again; and each call has one result.
 func TestKilled(t *testing.T) {
-	kills := 5
-	switch {
-	case os.Getenv("BOX_TEST_ALL") == "1":
-		kills = 200
-	case testing.Short():
-		kills = 2
-	}
-	seed := rand.Uint64()
-	if s := os.Getenv("BOX_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("BOX_SEED=%d", seed)
-	luck := rand.New(rand.NewPCG(seed, 0))
+	kills := daemon.Rounds(200, 5, 2)
+	luck := daemon.Seed(t)
 
 	home := daemon.New(t)
 	till := home.Shop()

@@ -2,8 +2,6 @@ package scale
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,13 +93,7 @@ func as(t *testing.T, home *daemon.Home, bytes int64, files []string) {
 
 // Tasks one after another and side by side leave nothing, and once they are undone not a byte.
 func TestManyTasks(t *testing.T) {
-	n := 50
-	switch {
-	case os.Getenv("BOX_TEST_ALL") == "1":
-		n = 1000
-	case testing.Short():
-		n = 16
-	}
+	n := daemon.Rounds(1000, 50, 16)
 	home := daemon.New(t)
 	boxd := home.Start()
 	home.Call("PUT", "/api/settings", map[string]any{"maxRunning": atOnce}, nil)
@@ -157,19 +149,8 @@ func TestManyTasks(t *testing.T) {
 
 // Whenever boxd is killed, while it starts or while tasks start, work and end, the next one has nothing of the killed one's.
 func TestKilledAnywhere(t *testing.T) {
-	kills := 8
-	switch {
-	case os.Getenv("BOX_TEST_ALL") == "1":
-		kills = 20
-	case testing.Short():
-		kills = 3
-	}
-	seed := rand.Uint64()
-	if s := os.Getenv("BOX_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("BOX_SEED=%d", seed)
-	luck := rand.New(rand.NewPCG(seed, 0))
+	kills := daemon.Rounds(20, 8, 3)
+	luck := daemon.Seed(t)
 
 	home := daemon.New(t)
 	boxd := home.Start()

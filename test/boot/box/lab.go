@@ -1,11 +1,9 @@
 package box
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,21 +53,6 @@ func Keep(t testing.TB) string {
 		}
 	})
 	return dir
-}
-
-// Seed starts a random sequence. BOX_SEED repeats the one of an earlier run.
-func Seed(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("BOX_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("BOX_SEED is %q, not a number", s)
-		}
-		seed = n
-	}
-	t.Logf("BOX_SEED=%d repeats the random choices of this run", seed)
-	return rand.New(rand.NewPCG(seed, seed))
 }
 
 // Limit is how long something may take that takes d under KVM: emulation is
