@@ -243,25 +243,31 @@ func (a *app) ask(ctx context.Context, what, method, name string, input json.Raw
 }
 
 // runTool runs a tool. A process that ends in the middle leaves open what was done, so
-// the call is run again, under the same key, as after a power cut.
+// the call is run again, under the same key, as after a power cut. One that no process
+// was ever sent did not begin, and fails.
 func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessage, tc tool.Call) (json.RawMessage, error) {
 	t, err := plain(tc.Task())
 	if err != nil {
 		return nil, err
 	}
+	// What costs may have begun before the box started anew.
+	begun := d.Cost && !tc.Fresh()
 	for n := 1; ; n++ {
 		h, err := a.ready(ctx)
 		if err != nil {
-			if n == 1 && !d.Cost {
+			if !begun {
 				return nil, err
 			}
-			// What costs may have begun before the box started anew.
 			return nil, cutOff(d.Name, err)
 		}
 		var out json.RawMessage
 		c := &call{what: d.Name, limit: a.r.opt.RunTime, secrets: d.Secrets, hand: tc}
 		err = h.run(ctx, c, "tool.run", map[string]any{"tool": d.Name, "input": input, "key": tc.Key(), "task": t}, &out)
 		var late *slow
+		var never unsent
+		if !errors.As(err, &never) {
+			begun = true
+		}
 		switch {
 		case err == nil:
 			return out, nil
@@ -273,6 +279,8 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 				a.trouble("%s: %v", d.Name, err)
 			}
 			return nil, err
+		case n == tries && !begun:
+			return nil, fmt.Errorf("%s did not begin, since %w", d.Name, h.p.ended())
 		case n == tries:
 			return nil, cutOff(d.Name, h.p.ended())
 		}

@@ -284,6 +284,7 @@ func (w *world) notes(track string) (all []string) {
 type call struct {
 	key  string
 	task task.Task
+	old  bool // it may have begun before
 
 	mu    sync.Mutex
 	costs []string
@@ -293,6 +294,7 @@ type call struct {
 }
 
 func (c *call) Task() task.Task { return c.task }
+func (c *call) Fresh() bool     { return !c.old }
 func (c *call) Key() string {
 	if c.key == "" {
 		return "t1.k"

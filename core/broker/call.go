@@ -244,7 +244,7 @@ func (d *desk) fly(fl *task.Flight, tl tool.Tool) {
 			_, err = tasks.Await(d.ctx, turn.Ask.ID, 0)
 			fl.Asks(-1)
 		case turn.Run:
-			d.run(fl, tl)
+			d.run(fl, tl, turn.Fresh)
 			return
 		}
 		if err != nil {
@@ -255,9 +255,9 @@ func (d *desk) fly(fl *task.Flight, tl tool.Tool) {
 }
 
 // run runs the tool of a logged call and logs what came of it.
-func (d *desk) run(fl *task.Flight, tl tool.Tool) {
+func (d *desk) run(fl *task.Flight, tl tool.Tool, fresh bool) {
 	out, err := guard(func() (json.RawMessage, error) {
-		return tl.Run(d.ctx, fl.Call.Input, &hand{desk: d, flight: fl})
+		return tl.Run(d.ctx, fl.Call.Input, &hand{desk: d, flight: fl, fresh: fresh})
 	})
 	if d.ctx.Err() != nil {
 		// Cut off, as by a power cut: it runs again with the same key.
@@ -376,6 +376,7 @@ func answerOf(r *task.CallResult) callAnswer {
 type hand struct {
 	*desk
 	flight *task.Flight
+	fresh  bool
 }
 
 var _ tool.Call = (*hand)(nil)
@@ -383,6 +384,8 @@ var _ tool.Call = (*hand)(nil)
 func (h *hand) Task() task.Task { return h.flight.Task }
 
 func (h *hand) Key() string { return h.id + "." + h.flight.Call.Key }
+
+func (h *hand) Fresh() bool { return h.fresh }
 
 func (h *hand) Cost(c budget.Cents, what string) error {
 	if _, err := budget.ParseCents(c.String()); err != nil || c.Sign() < 0 {

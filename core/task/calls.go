@@ -61,11 +61,12 @@ func (fl *Flight) Asks(n int) {
 	}
 }
 
-// Turn says what the one who flies a call does next. One field is set.
+// Turn says what the one who flies a call does next. One field is set, or Run and Fresh.
 type Turn struct {
 	Result *CallResult        // the call is over, with nothing to log
 	Ask    *approval.Approval // wait for its answer, then ask for the next turn
 	Run    bool               // tool.call is logged: run the tool, then End
+	Fresh  bool               // with Run: it was not logged before, so the tool can't have begun
 	Halted bool               // wait until agents may work, then ask for the next turn
 }
 
@@ -276,7 +277,8 @@ func (t *Tasks) judge(f *fold, e *entry, c Call) (Turn, []actionlog.Event, error
 	if c.Cost.Sign() > 0 {
 		ev.Extra = []actionlog.Field{{Name: "reserved", Value: json.RawMessage(c.Cost.String())}}
 	}
-	return Turn{Run: true}, []actionlog.Event{ev}, nil
+	known := e.Calls[c.Key]
+	return Turn{Run: true, Fresh: known == nil || !known.Started}, []actionlog.Event{ev}, nil
 }
 
 // End writes how a call that ran ended and hands the result to all who wait for it.

@@ -46,6 +46,9 @@ type Call interface {
 	// Key is unique to the call and stable across a restart: for outside APIs as an
 	// idempotency key.
 	Key() string
+	// Fresh says that this is the first time that Run is called with the key, over restarts
+	// too: what it is to do can't have begun.
+	Fresh() bool
 	// Cost records extra spending.
 	Cost(c budget.Cents, what string) error
 	// Log adds a step to the task's log.

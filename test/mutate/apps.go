@@ -58,5 +58,9 @@ var apps = []Guard{
 	{"app: what it copies has a depth", "core/app/copy.go", `depth > maxCopiedDeep`, `depth > 1<<20`, "./core/app", "TestCopyTreeEnds"},
 	{"app: its workspaces have an end", "core/app/copy.go", `m.spaces >= maxWorkspaces || `, ``, "./core/app", "TestAllThatAnAppCopies"},
 	{"app: few large answers are held at once", "core/app/wire.go", `slices.Contains(largeMethods, m.Method)`, `m.Method == ""`, "./core/app", "TestLargeAnswers"},
+	{"app: a paid call that can't begin fails", "core/app/calls.go", `	begun := d.Cost && !tc.Fresh()`, `	begun := d.Cost`, "./core/app", "TestPaidCallThatCannotBegin"},
+	{"app: a paid call that may have begun stays open", "core/app/calls.go", `	begun := d.Cost && !tc.Fresh()`, `	begun := false`, "./core/app", "TestPaidCallThatCannotBegin"},
+	{"app: a call that ran before is not fresh", "core/task/calls.go", `Fresh: known == nil || !known.Started}`, `Fresh: true}`, "./core/broker", "TestFreshCalls"},
+	{"app: a call that was only asked about is fresh", "core/task/calls.go", `Fresh: known == nil || !known.Started}`, `Fresh: known == nil}`, "./core/broker", "TestFreshCalls"},
 	{"app: a refusal is told once a minute", "core/task/rights.go", `task == "" && !t.refused.due(`, `task == "?" && !t.refused.due(`, "./core/task", "TestRefusalsAreToldOnceAMinute"},
 }

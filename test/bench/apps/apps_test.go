@@ -172,6 +172,7 @@ type call struct{}
 
 func (call) Task() task.Task                                   { return task.Task{} }
 func (call) Key() string                                       { return "t1.k" }
+func (call) Fresh() bool                                       { return true }
 func (call) Cost(budget.Cents, string) error                   { return nil }
 func (call) Log(string, json.RawMessage) error                 { return nil }
 func (call) Ask(context.Context, string, string) (bool, error) { return false, nil }
