@@ -63,17 +63,14 @@ var table = []struct {
 	{netip.MustParsePrefix("240.0.0.0/4"), Reserved},
 	{netip.MustParsePrefix("::/128"), Unspecified},
 	{netip.MustParsePrefix("::1/128"), Loopback},
-	{netip.MustParsePrefix("::/96"), Reserved},          // IPv4-compatible, RFC 4291
-	{netip.MustParsePrefix("64:ff9b:1::/48"), Reserved}, // local NAT64, RFC 8215
-	{netip.MustParsePrefix("100::/64"), Reserved},       // discard, RFC 6666
-	{netip.MustParsePrefix("2001::/32"), Reserved},      // Teredo
-	{netip.MustParsePrefix("2001:20::/28"), Reserved},   // ORCHIDv2
-	{netip.MustParsePrefix("5f00::/16"), Reserved},      // segment routing
+	{netip.MustParsePrefix("2001::/23"), Reserved}, // protocols: Teredo, ORCHID, benchmarks
 	{netip.MustParsePrefix("fe80::/10"), LinkLocal},
 	{netip.MustParsePrefix("fec0::/10"), Private}, // site-local, RFC 3879
 	{Synthetic6, Synthetic},
 	{netip.MustParsePrefix("fc00::/7"), Private},
 	{netip.MustParsePrefix("ff00::/8"), Multicast},
+	{netip.MustParsePrefix("2000::/3"), Public},
+	{netip.MustParsePrefix("::/0"), Reserved}, // IPv4-compatible and translated forms, local NAT64, discards: nothing that IANA gave out for hosts
 }
 
 // Classify says what kind of address a is, looking through the forms that carry

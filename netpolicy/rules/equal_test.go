@@ -172,7 +172,8 @@ func TestClassify(t *testing.T) {
 		{"fc00::1", Private}, {"fdff::1", Private}, {"fec0::1", Private}, {"feff::1", Private},
 		{"127.0.0.0", Loopback}, {"127.255.255.255", Loopback}, {"::1", Loopback}, {"169.254.0.0", LinkLocal}, {"169.254.255.255", LinkLocal}, {"fe80::1", LinkLocal}, {"febf::1", LinkLocal},
 		{"0.0.0.0", Unspecified}, {"::", Unspecified}, {"0.0.0.1", Reserved}, {"0.255.255.255", Reserved}, {"224.0.0.0", Multicast}, {"239.255.255.255", Multicast}, {"ff02::1", Multicast},
-		{"240.0.0.0", Reserved}, {"255.255.255.255", Reserved}, {"192.0.0.1", Reserved}, {"192.88.99.1", Reserved}, {"::2", Reserved}, {"::7f00:1", Reserved}, {"64:ff9b:1::1", Reserved}, {"100::1", Reserved}, {"2001::1", Reserved}, {"2001:20::1", Reserved}, {"5f00::1", Reserved},
+		{"240.0.0.0", Reserved}, {"255.255.255.255", Reserved}, {"192.0.0.1", Reserved}, {"192.88.99.1", Reserved}, {"::2", Reserved}, {"::7f00:1", Reserved}, {"64:ff9b:1::1", Reserved}, {"100::1", Reserved}, {"2001::1", Reserved}, {"2001:20::1", Reserved}, {"2001:2::1", Reserved}, {"2001:1ff::1", Reserved}, {"5f00::1", Reserved},
+		{"::ffff:0:10.0.0.1", Reserved}, {"::ffff:0:7f00:1", Reserved}, {"64:ff9b:2::1", Reserved}, {"1fff::1", Reserved}, {"4000::1", Reserved}, {"2001:200::1", Public}, {"3fff:ffff::1", Public},
 		{"169.254.169.254", Metadata}, {"169.254.170.2", Metadata}, {"100.100.100.200", Metadata}, {"192.0.0.192", Metadata}, {"168.63.129.16", Metadata}, {"fd00:ec2::254", Metadata}, {"fd20:ce::254", Metadata},
 		{"198.18.0.0", Synthetic}, {"198.19.255.255", Synthetic}, {"fdb0:7057:6f73::1", Synthetic},
 	} {
