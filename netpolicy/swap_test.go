@@ -203,8 +203,8 @@ func TestSwap(t *testing.T) {
 						return // half a JSON object says nothing
 					}
 					want := meter.Usage{Model: "claude-test", Input: 25, Output: 12, CacheWrite: 7, CacheRead: 100}
-					if abort {
-						want.Output = 1
+					if abort { // nobody said how much was written, so it is what came
+						want.Output = int64(len(strings.Join(spellings, "")) / 4)
 					}
 					select {
 					case u := <-x.used:

@@ -6,6 +6,7 @@ package meter
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"strings"
@@ -26,6 +27,10 @@ const (
 	maxLine = 4 << 20
 )
 
+// bytesOfToken is how many bytes of an answer are taken to be one token where nobody said
+// how many tokens they are: English has about as many, code and other languages fewer.
+const bytesOfToken = 4
+
 // Meter is a writer that an answer's body passes through.
 type Meter struct {
 	stream bool
@@ -34,6 +39,10 @@ type Meter struct {
 	usage  Usage
 	found  bool
 	ended  bool // message_stop came
+
+	counted bool  // message_delta said how much was written
+	pieces  int64 // events with a piece of the answer, which has a token at least
+	bytes   int64 // of all pieces
 }
 
 // For gives a meter for an answer, or nil where it can't carry usage.
@@ -89,13 +98,18 @@ func (m *Meter) Whole() bool { return !m.stream }
 // their way.
 func (m *Meter) Ended() bool { return m.ended }
 
-// Usage is what the answer has said so far. ok is false when it said nothing; an
-// answer that was broken off has what its beginning told.
+// Usage is what the answer has said so far. ok is false when it said nothing. A stream
+// says what it wrote at its end alone: one that was broken off before has what came of
+// it, counted by its pieces and their length, or hanging up in time would be free.
 func (m *Meter) Usage() (u Usage, ok bool) {
 	if !m.stream && !m.skip && len(m.buf) > 0 {
 		m.message(m.buf)
 	}
-	return m.usage, m.found
+	u = m.usage
+	if m.found && !m.counted {
+		u.Output = max(u.Output, m.pieces, m.bytes/bytesOfToken)
+	}
+	return u, m.found
 }
 
 // counts is the usage object of the Messages API.
@@ -124,21 +138,33 @@ func (m *Meter) message(b []byte) {
 // message_delta has the output's so far, not what was added.
 func (m *Meter) event(line []byte) {
 	data, ok := strings.CutPrefix(strings.TrimRight(string(line), "\r"), "data:")
-	if !ok || !strings.Contains(data, "usage") && !strings.Contains(data, "message_stop") {
+	if !ok {
 		return
 	}
 	var v struct {
 		Type    string  `json:"type"`
 		Message message `json:"message"`
 		Usage   *counts `json:"usage"`
+		Delta   struct {
+			Text     string `json:"text"`
+			Thinking string `json:"thinking"`
+			JSON     string `json:"partial_json"`
+		} `json:"delta"`
 	}
-	if json.Unmarshal([]byte(data), &v) != nil {
+	// A field of another type than it should have spoils none of the others.
+	if err := json.Unmarshal([]byte(data), &v); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return
 	}
 	switch v.Type {
 	case "message_start":
 		m.take(v.Message)
+	case "content_block_delta":
+		if n := len(v.Delta.Text) + len(v.Delta.Thinking) + len(v.Delta.JSON); n > 0 {
+			m.pieces++
+			m.bytes += int64(n)
+		}
 	case "message_delta":
+		m.counted = m.counted || v.Usage != nil && v.Usage.Output != nil
 		m.take(message{Usage: v.Usage})
 	case "message_stop":
 		m.ended = true
