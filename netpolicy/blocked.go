@@ -114,16 +114,18 @@ func destination(p []byte) (netip.AddrPort, bool) {
 // How often one host:port is told again, and how many different ones a minute.
 const (
 	tellEvery = time.Minute
-	tellMost  = 100
+	tellMost  = 1000
 )
 
 // teller passes refused tries on, each host:port at once and then once a minute
-// with a count, so that a loop can't flood a log.
+// with a count, so that a loop can't flood a log. Those above tellMost are told
+// together, as others.
 type teller struct {
 	tell func(hostport string, count int)
 
 	mu     sync.Mutex
 	counts map[string]int // tries since it was last told
+	more   int            // tries of those that found no place in counts
 	timer  *time.Timer    // running while counts holds anything
 	closed bool
 }
@@ -140,6 +142,7 @@ func (t *teller) refused(hostport string) {
 		return
 	}
 	if len(t.counts) >= tellMost {
+		t.more++
 		return
 	}
 	if t.counts == nil {
@@ -165,8 +168,17 @@ func (t *teller) minute() {
 		t.counts[h] = 0
 		t.tell(h, n)
 	}
+	t.rest()
 	if len(t.counts) > 0 {
 		t.timer = time.AfterFunc(tellEvery, t.minute)
+	}
+}
+
+// rest tells of those that found no place, with t.mu held.
+func (t *teller) rest() {
+	if t.more > 0 {
+		t.tell(others, t.more)
+		t.more = 0
 	}
 }
 
@@ -184,4 +196,5 @@ func (t *teller) close() {
 		}
 	}
 	t.counts = nil
+	t.rest()
 }

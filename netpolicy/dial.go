@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	vnl "github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"gurtos/netpolicy/rules"
 )
@@ -31,13 +34,13 @@ var errNoName = errors.New("the name does not exist")
 // gains nothing.
 type dialer struct {
 	resolver *net.Resolver
-	own      func() ([]netip.Addr, error) // addresses of the box itself
+	own      func(netip.Addr) (bool, error) // whether an address is the box itself
 }
 
 // newDialer uses the machine's /etc/resolv.conf, by Go's own resolver: never a
 // library that could ask elsewhere.
 func newDialer() *dialer {
-	return &dialer{resolver: &net.Resolver{PreferGo: true}, own: interfaceAddrs}
+	return &dialer{resolver: &net.Resolver{PreferGo: true}, own: isOwn}
 }
 
 // dial connects to a port of a name, or of an address literal, with addresses of
@@ -69,14 +72,12 @@ func (d *dialer) check(a netip.Addr, exact bool) error {
 	case c != rules.Public && c != rules.Private:
 		return &Refused{fmt.Sprintf("it leads to %s, %s", a, c)}
 	}
-	own, err := d.own()
+	own, err := d.own(a)
 	if err != nil {
-		return fmt.Errorf("read the box's own addresses: %w", err)
+		return fmt.Errorf("ask whether %s is the box itself: %w", a, err)
 	}
-	for _, o := range own {
-		if o == a {
-			return &Refused{fmt.Sprintf("it leads to %s, the box itself", a)}
-		}
+	if own {
+		return &Refused{fmt.Sprintf("it leads to %s, the box itself", a)}
 	}
 	return nil
 }
@@ -102,31 +103,16 @@ func absolute(host string) string {
 	return host + "."
 }
 
-// interfaceAddrs lists the box's addresses, read anew at most once a second since
-// every connection asks.
-var interfaceAddrs = func() func() ([]netip.Addr, error) {
-	var mu sync.Mutex
-	var at time.Time
-	var last []netip.Addr
-	return func() ([]netip.Addr, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(at) < time.Second && last != nil {
-			return last, nil
-		}
-		list, err := net.InterfaceAddrs()
-		if err != nil {
-			return nil, err
-		}
-		var out []netip.Addr
-		for _, a := range list {
-			if n, ok := a.(*net.IPNet); ok {
-				if ip, ok := netip.AddrFromSlice(n.IP); ok {
-					out = append(out, ip.Unmap())
-				}
-			}
-		}
-		at, last = time.Now(), out
-		return out, nil
+// isOwn asks the kernel's routing table whether an address is one of the box itself, at
+// this moment: addresses come and go with leases, and whole networks can be local. What
+// there is no way to is for the dialler to say.
+func isOwn(a netip.Addr) (bool, error) {
+	routes, err := vnl.RouteGet(a.AsSlice())
+	switch {
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EACCES), errors.Is(err, unix.EAGAIN):
+		return false, nil
+	case err != nil:
+		return false, err
 	}
-}()
+	return slices.ContainsFunc(routes, func(r vnl.Route) bool { return r.Type == unix.RTN_LOCAL || r.Type == unix.RTN_ANYCAST }), nil
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -25,7 +27,8 @@ const negativeTTL = 5
 // address, others NXDOMAIN, and no question leaves the box for those.
 type nameServer struct {
 	ctx     context.Context // ends with the namespace
-	busy    chan struct{}   // holds a place for each look-up outside
+	asked   chan struct{}   // holds a place for each question
+	busy    chan struct{}   // and for each look-up outside
 	names   *names
 	allowed func(name string) bool
 	exists  func(ctx context.Context, name string) error // resolves outside; errNoName when there is none
@@ -34,9 +37,24 @@ type nameServer struct {
 	log     *slog.Logger
 }
 
+// maxQuestions bounds the questions of one namespace that wait for an answer, and
+// maxNameConns its connections to the name server.
+const (
+	maxQuestions = 1024
+	maxNameConns = 64
+)
+
 // ServeDNS answers one question.
 func (s *nameServer) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	m := s.answer(q)
+	var m *dns.Msg
+	select {
+	case s.asked <- struct{}{}:
+		m = s.answer(q)
+		<-s.asked
+	default: // whoever asks so much at once may ask again
+		m = new(dns.Msg)
+		m.SetRcode(q, dns.RcodeServerFailure)
+	}
 	if opt := q.IsEdns0(); opt != nil {
 		m.SetEdns0(1232, false)
 		if opt.Version() != 0 {
@@ -197,6 +215,38 @@ func arpa(name string) (netip.Addr, bool) {
 		return a, err == nil
 	}
 	return netip.Addr{}, false
+}
+
+// few is a listener that has a bounded number of connections open; more are closed.
+type few struct {
+	net.Listener
+	places chan struct{}
+}
+
+func (l few) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.places <- struct{}{}:
+			return &placed{c, sync.OnceFunc(func() { <-l.places })}, nil
+		default:
+			reset(c.(*net.TCPConn))
+		}
+	}
+}
+
+// placed is a connection that has a place.
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+func (p *placed) Close() error {
+	defer p.leave()
+	return p.Conn.Close()
 }
 
 // resolveTimeout bounds a look-up outside; glibc gives up after 5 s.

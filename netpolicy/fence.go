@@ -3,6 +3,7 @@ package netpolicy
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/google/nftables"
@@ -26,7 +27,15 @@ const logGroup = 1
 
 // logRate bounds how many refused packets a second are read by the daemon; the
 // others are dropped all the same.
-const logRate = 50
+const logRate = 200
+
+// beginRate bounds how many connections, and how many questions for names, a second a
+// program may begin, after as many as beginBurst at once. What is above that waits in
+// the kernel that it comes from, which sends it again: a loop costs the daemon no more.
+const (
+	beginRate  = 500
+	beginBurst = 5000
+)
 
 // fenceRule is one line of the namespace's rules.
 type fenceRule struct {
@@ -50,10 +59,29 @@ var fence = []fenceRule{
 	{"out", "connections that were turned back", concat(l4(unix.IPPROTO_TCP), flags(tcpRST, tcpRST), accept())},
 	{"out", "loopback v4", concat(to4([4]byte{127}, 8), accept())},
 	{"out", "loopback v6", concat(to6loopback(), accept())},
-	{"out", "tell the daemon", []expr.Any{
-		&expr.Limit{Type: expr.LimitTypePkts, Rate: logRate, Burst: 4 * logRate, Unit: expr.LimitTimeSecond},
-		&expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_SNAPLEN, Group: logGroup, Snaplen: 64},
-	}},
+	{"out", "tell the daemon", concat(within(logRate), told())},
+}
+
+// pace comes before all others. It holds back who begins too much at once, and keeps what
+// a program says to itself out of connection tracking, whose table would be full of it.
+var pace = []fenceRule{
+	{"pace", "names over UDP", concat(l4(unix.IPPROTO_UDP), dport(53), above(beginRate))},
+	{"pace", "names over UDP, at the server's own port", concat(l4(unix.IPPROTO_UDP), dport(namePort), above(beginRate))},
+	{"pace", "names over TCP", concat(l4(unix.IPPROTO_TCP), first(), dport(53), above(beginRate))},
+	{"pace", "names over TCP, at the server's own port", concat(l4(unix.IPPROTO_TCP), first(), dport(namePort), above(beginRate))},
+	{"pace", "connections to the proxy", concat(l4(unix.IPPROTO_TCP), first(), dport(proxyPort), above(beginRate))},
+	{"pace", "connections to the relay", concat(l4(unix.IPPROTO_TCP), first(), dport(relayPort), above(beginRate))},
+	{"pace", "loopback v4", concat(from4([4]byte{127}, 8), to4([4]byte{127}, 8), jump("own"))},
+	{"pace", "loopback v6", concat(from6loopback(), to6loopback(), jump("own"))},
+	{"pace", "connections", concat(l4(unix.IPPROTO_TCP), first(), above(beginRate))},
+	{"own", "names are redirected", concat(dport(53), accept())},
+	{"own", "what the server of names is asked", concat(dport(namePort), accept())},
+	{"own", "what the server of names answers", concat(sport(namePort), accept())},
+	{"own", "what is said to the relay", concat(dport(relayPort), accept())},
+	{"own", "what the relay says", concat(sport(relayPort), accept())},
+	{"own", "all else is the sandbox's own", concat([]expr.Any{&expr.Notrack{}}, accept())},
+	{"held", "tell the daemon", concat(within(1), told())},
+	{"held", "and drop it", []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}},
 }
 
 // gate has the first packet of each connection wait for the daemon, before the kernel
@@ -62,7 +90,7 @@ var gate = []fenceRule{
 	{"hold", "loopback v4 is the sandbox's own", concat(to4([4]byte{127}, 8), accept())},
 	{"hold", "loopback v6 is the sandbox's own", concat(to6loopback(), accept())},
 	{"hold", "names over TCP", concat(l4(unix.IPPROTO_TCP), dport(53), accept())},
-	{"hold", "first packets", concat(l4(unix.IPPROTO_TCP), flags(tcpSYN|tcpACK|tcpRST, tcpSYN))}, // and into the queue
+	{"hold", "first packets", concat(l4(unix.IPPROTO_TCP), first())}, // and into the queue
 	{"turn", "refused", concat(marked(markReset), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})},
 	{"turn", "no such host", concat(marked(markNoHost), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_HOST_UNREACH}})},
 	{"turn", "no such network", concat(marked(markNoNet), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_NO_ROUTE}})},
@@ -112,17 +140,21 @@ func load(into expr.Any) error {
 	}
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "box"})
 	drop := nftables.ChainPolicyDrop
+	raw := *nftables.ChainPriorityRaw // connections are tracked behind it
+	before := raw - 1
 	chains := map[string]*nftables.Chain{
-		"nat": c.AddChain(&nftables.Chain{Name: "nat", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest}),
-		"out": c.AddChain(&nftables.Chain{Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter, Policy: &drop}),
+		"pace": c.AddChain(&nftables.Chain{Name: "pace", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: &before}),
+		"own":  c.AddChain(&nftables.Chain{Name: "own", Table: table}),
+		"held": c.AddChain(&nftables.Chain{Name: "held", Table: table}),
+		"nat":  c.AddChain(&nftables.Chain{Name: "nat", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest}),
+		"out":  c.AddChain(&nftables.Chain{Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter, Policy: &drop}),
 	}
-	rules := fence
+	rules := slices.Concat(pace, fence)
 	if into != nil {
-		raw := *nftables.ChainPriorityRaw // connections are tracked behind it
 		after := raw + 1
 		chains["hold"] = c.AddChain(&nftables.Chain{Name: "hold", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: &raw})
 		chains["turn"] = c.AddChain(&nftables.Chain{Name: "turn", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: &after})
-		rules = append(slices.Clone(fence), gate...)
+		rules = append(rules, gate...)
 	}
 	for _, r := range rules {
 		exprs := r.exprs
@@ -150,8 +182,36 @@ func l4(proto byte) []expr.Any {
 }
 
 // dport matches the destination port of UDP or TCP.
-func dport(port uint16) []expr.Any {
-	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)}}
+func dport(port uint16) []expr.Any { return portAt(2, port) }
+
+// sport matches the source port of UDP or TCP.
+func sport(port uint16) []expr.Any { return portAt(0, port) }
+
+func portAt(offset uint32, port uint16) []expr.Any {
+	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)}}
+}
+
+// first matches the first packet of a TCP connection.
+func first() []expr.Any { return flags(tcpSYN|tcpACK|tcpRST, tcpSYN) }
+
+// above holds back what comes more often than so many times a second.
+func above(rate uint64) []expr.Any {
+	return concat([]expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: rate, Burst: beginBurst, Unit: expr.LimitTimeSecond, Over: true}}, jump("held"))
+}
+
+// within matches so many packets a second, and a few more at once.
+func within(rate uint32) []expr.Any {
+	return []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: uint64(rate), Burst: 5 * rate, Unit: expr.LimitTimeSecond}}
+}
+
+// told has the daemon read the head of a packet.
+func told() []expr.Any {
+	return []expr.Any{&expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_SNAPLEN, Group: logGroup, Snaplen: 64}}
+}
+
+// jump goes on in another chain.
+func jump(chain string) []expr.Any {
+	return []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: chain}}
 }
 
 // Flags of TCP (RFC 9293, section 3.1).
@@ -185,16 +245,24 @@ func family(f byte) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{f}}}
 }
 
-// to4 matches an IPv4 destination of whole-byte prefix length.
+// to4 matches an IPv4 destination of whole-byte prefix length, and from4 a source.
 func to4(addr [4]byte, bits uint32) []expr.Any {
-	n := bits / 8
-	return concat(family(unix.NFPROTO_IPV4), []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: n}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: addr[:n]}})
+	return addressAt(unix.NFPROTO_IPV4, 16, addr[:bits/8])
 }
 
-func to6loopback() []expr.Any {
-	one := make([]byte, 16)
-	one[15] = 1
-	return concat(family(unix.NFPROTO_IPV6), []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 24, Len: 16}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: one}})
+func from4(addr [4]byte, bits uint32) []expr.Any {
+	return addressAt(unix.NFPROTO_IPV4, 12, addr[:bits/8])
+}
+
+func to6loopback() []expr.Any { return addressAt(unix.NFPROTO_IPV6, 24, loopback6) }
+
+func from6loopback() []expr.Any { return addressAt(unix.NFPROTO_IPV6, 8, loopback6) }
+
+var loopback6 = []byte(net.IPv6loopback)
+
+// addressAt matches the bytes of an address in a head of IPv4 or IPv6.
+func addressAt(fam byte, offset uint32, prefix []byte) []expr.Any {
+	return concat(family(fam), []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(prefix))}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: prefix}})
 }
 
 func established() []expr.Any {

@@ -206,8 +206,8 @@ func TestProtocols(t *testing.T) {
 			})
 			p.t = t
 			conn, err := p.connect("example.com", uint16(port), false)
-			if errors.Is(err, syscall.ECONNRESET) && c.name == "a server that resets" {
-				return // the reset was there before the connection was looked at
+			if (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED)) && c.name == "a server that resets" {
+				return // the reset was there before anyone looked at the connection
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -502,18 +502,6 @@ func TestNamesLast(t *testing.T) {
 	}
 	if v4, _, err := second.addrs("h3.example.com"); err != nil || v4 != addrs[6] {
 		t.Errorf("h3 is %s, was %s, %v", v4, addrs[6], err)
-	}
-	first.path = ""
-	for k := len(first.list); k < MaxNames; k++ {
-		if _, _, err := first.addrs(fmt.Sprintf("n%d.example.com", k)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, _, err := first.addrs("one.more.example.com"); !errors.Is(err, errManyNames) {
-		t.Errorf("one more name: %v", err)
-	}
-	if _, _, err := first.addrs("h3.example.com"); err != nil {
-		t.Errorf("a known name: %v", err)
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"gurtos/netpolicy/rules"
 )
@@ -24,18 +26,35 @@ const firstName = 16
 // would do, as port 53 is redirected; this one stands for no name.
 var NameServer = rules.Synthetic4.Addr().Next()
 
+// forgetAfter is how long a name must have been of no use to make room for another one.
+// Programs that live as long as an app does meet more than MaxNames, and a loop that
+// looks up new ones all the time drives out none that is used.
+const forgetAfter = time.Hour
+
+// allNames is how many names the synthetic ranges have addresses for.
+const allNames = 1<<17 - firstName
+
 // names is the map of names and their synthetic addresses. An address given out
 // stands for its name for the namespace's whole life, and over restarts of the
-// daemon, because programs cache answers.
+// daemon, because programs cache answers. A name that was forgotten gives its address
+// to no other one, until all others were given out too.
 type names struct {
-	path string // file that holds the map; "" keeps it in memory
+	path string                 // file that holds the map; "" keeps it in memory
+	open func() map[string]bool // names that connections lead to; may be nil
 
 	mu     sync.Mutex
-	list   []string       // by index - firstName
-	byName map[string]int // index into list
+	list   []string          // by index - firstName; "" where one was forgotten
+	byName map[string]*named // those that are not
+	freed  []int             // indexes into list of those that are, the oldest first
 }
 
-// namesFile is the map on disk.
+// named is what is known of a name.
+type named struct {
+	at   int       // index into list
+	used time.Time // when it was last asked for or connected to
+}
+
+// namesFile is the map on disk. A name's place says its addresses.
 type namesFile struct {
 	Version int      `json:"version"`
 	Names   []string `json:"names"`
@@ -43,7 +62,7 @@ type namesFile struct {
 
 // openNames reads the map that an earlier daemon left.
 func openNames(path string) (*names, error) {
-	n := &names{path: path, byName: map[string]int{}}
+	n := &names{path: path, byName: map[string]*named{}}
 	if path == "" {
 		return n, nil
 	}
@@ -62,38 +81,82 @@ func openNames(path string) (*names, error) {
 		return nil, fmt.Errorf("%s has version %d, and this build reads version 1: it was written by a newer one", path, f.Version)
 	}
 	n.list = f.Names
+	now := time.Now()
 	for i, name := range f.Names {
-		n.byName[name] = i
+		if name == "" {
+			n.freed = append(n.freed, i)
+			continue
+		}
+		n.byName[name] = &named{i, now}
 	}
 	return n, nil
 }
 
 // errManyNames is what a name beyond MaxNames gets.
-var errManyNames = fmt.Errorf("a task may look up at most %d names", MaxNames)
+var errManyNames = fmt.Errorf("a task may have at most %d names in use", MaxNames)
 
 // addrs gives a name's two addresses, on disk before they are answered.
 func (n *names) addrs(name string) (v4, v6 netip.Addr, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	i, known := n.byName[name]
-	if !known {
-		if len(n.list) >= MaxNames {
-			return v4, v6, errManyNames
-		}
-		if err := n.save(append(n.list, name)); err != nil {
+	known := n.byName[name]
+	if known == nil {
+		if known, err = n.add(name); err != nil {
 			return v4, v6, err
 		}
-		i = len(n.list)
-		n.list = append(n.list, name)
-		n.byName[name] = i
 	}
-	i += firstName
+	known.used = time.Now()
+	i := known.at + firstName
 	a4 := rules.Synthetic4.Addr().As4()
 	a4[1] += byte(i >> 16)
 	a4[2], a4[3] = byte(i>>8), byte(i)
 	a6 := rules.Synthetic6.Addr().As16()
 	a6[13], a6[14], a6[15] = byte(i>>16), byte(i>>8), byte(i)
 	return netip.AddrFrom4(a4), netip.AddrFrom16(a6), nil
+}
+
+// add gives a new name the next address, with n.mu held.
+func (n *names) add(name string) (*named, error) {
+	list, freed := slices.Clone(n.list), n.freed
+	old := ""
+	if len(n.byName) >= MaxNames {
+		if old = n.useless(); old == "" {
+			return nil, errManyNames
+		}
+		at := n.byName[old].at
+		list[at] = ""
+		freed = append(slices.Clip(freed), at)
+	}
+	at := len(list)
+	if at < allNames {
+		list = append(list, name)
+	} else {
+		at, freed = freed[0], freed[1:]
+		list[at] = name
+	}
+	if err := n.save(list); err != nil {
+		return nil, err
+	}
+	delete(n.byName, old)
+	n.list, n.freed = list, freed
+	n.byName[name] = &named{at: at}
+	return n.byName[name], nil
+}
+
+// useless is the name that was of no use for the longest time, "" where each was of some
+// within forgetAfter; n.mu is held.
+func (n *names) useless() (name string) {
+	var open map[string]bool
+	if n.open != nil {
+		open = n.open()
+	}
+	at := time.Now().Add(-forgetAfter)
+	for s, k := range n.byName {
+		if !k.used.After(at) && !open[s] {
+			name, at = s, k.used
+		}
+	}
+	return name
 }
 
 // name says which name an address stands for.
@@ -114,9 +177,10 @@ func (n *names) name(a netip.Addr) (string, bool) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if i -= firstName; i < 0 || i >= len(n.list) {
+	if i -= firstName; i < 0 || i >= len(n.list) || n.list[i] == "" {
 		return "", false
 	}
+	n.byName[n.list[i]].used = time.Now()
 	return n.list[i], true
 }
 

@@ -195,6 +195,7 @@ func (ns *Namespace) Attach(p Policy) (*Space, error) {
 		return nil, err
 	}
 	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, knocks: map[pair]*knock{}, swapping: make(chan struct{}, maxSwapping), holding: make(chan struct{}, maxHolding)}
+	names.open = s.connected
 	s.set.Store(&set)
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serve()
@@ -204,7 +205,7 @@ func (ns *Namespace) Attach(p Policy) (*Space, error) {
 // serve starts what answers inside the namespace.
 func (s *Space) serve() {
 	h := &nameServer{
-		ctx: s.ctx, busy: make(chan struct{}, maxLookups), names: s.names, log: s.n.log,
+		ctx: s.ctx, asked: make(chan struct{}, maxQuestions), busy: make(chan struct{}, maxLookups), names: s.names, log: s.n.log,
 		allowed: func(name string) bool { return s.set.Load().Name(name) },
 		exists:  s.n.dial.exists,
 		refused: func(name string) { s.tell.refused(name + ":53") },
@@ -217,8 +218,9 @@ func (s *Space) serve() {
 	for _, pc := range s.bare.nameUD {
 		s.serveNames(&dns.Server{PacketConn: pc, Handler: h})
 	}
+	places := make(chan struct{}, maxNameConns)
 	for _, ln := range s.bare.nameTC {
-		s.serveNames(&dns.Server{Listener: ln, Handler: h, MaxTCPQueries: 128})
+		s.serveNames(&dns.Server{Listener: few{ln, places}, Handler: h, MaxTCPQueries: 128})
 	}
 	for _, ln := range s.bare.relay {
 		s.accept(ln, s.relayed)
@@ -290,6 +292,21 @@ func (s *Space) admit(c *net.TCPConn) (*conn, bool) {
 	}
 	s.conns[k] = struct{}{}
 	return k, true
+}
+
+// connected are the names that connections lead to.
+func (s *Space) connected() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]bool{}
+	for k := range s.conns {
+		k.mu.Lock()
+		if k.target != nil {
+			all[k.target.name] = true
+		}
+		k.mu.Unlock()
+	}
+	return all
 }
 
 func (s *Space) leave(k *conn) {
