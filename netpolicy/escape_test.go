@@ -8,14 +8,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/miekg/dns"
+	vnl "github.com/vishvananda/netlink"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"golang.org/x/sys/unix"
@@ -62,6 +65,65 @@ func question(network, server, name string, kind uint16) func(program) error {
 			err = errors.New(dns.RcodeToString[m.Rcode])
 		}
 		return err
+	}
+}
+
+// message sends a name server whatever change makes of it.
+func message(network string, change func(q *dns.Msg)) func(program) error {
+	return func(p program) error {
+		c, err := p.dial(network, netAddr+":53")
+		if err != nil {
+			return err
+		}
+		q := new(dns.Msg)
+		q.Id = 1
+		change(q)
+		co := &dns.Conn{Conn: c}
+		if err := co.WriteMsg(q); err != nil {
+			return err
+		}
+		m, err := co.ReadMsg()
+		if err == nil && m.Rcode != dns.RcodeSuccess {
+			err = errors.New(dns.RcodeToString[m.Rcode])
+		}
+		return err
+	}
+}
+
+// proxyTo says something to the proxy and then, when it took that, more.
+func proxyTo(first string, then ...string) func(program) error {
+	return func(p program) error {
+		c, err := p.dial("tcp", fmt.Sprintf("127.0.0.1:%d", proxyPort))
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(first, "CONNECT ") {
+			if _, err := io.WriteString(c, first); err != nil {
+				return err
+			}
+			if _, err := io.ReadFull(c, make([]byte, len(established200))); err != nil {
+				return err
+			}
+			first = ""
+		}
+		out, err := says(c, append([]string{first}, then...)...)
+		if err == nil && !strings.Contains(out, evil) {
+			err = fmt.Errorf("ended: %q", out)
+		}
+		return err
+	}
+}
+
+// again asks where a name leads, changes that, and connects to the address that it was
+// given.
+func again(name string, port uint16, to string) func(program) error {
+	return func(p program) error {
+		a, err := p.lookup(name, false)
+		if err != nil {
+			return err
+		}
+		theNet(p.t).name(name, to)
+		return tcp(netip.AddrPortFrom(a, port).String())(p)
 	}
 }
 
@@ -158,6 +220,15 @@ var vectors = []vector{
 	{"NAT64 form", tcp("[64:ff9b::c000:222]:80"), webAddr + ":80", false},
 	{"6to4 form", tcp("[2002:c000:222::1]:80"), webAddr + ":80", false},
 	{"site-local v6", tcp("[fec0::1]:80"), "[fec0::1]:80", false},
+	{"IPv4-compatible form", tcp("[::c000:222]:80"), "[::c000:222]:80", false},
+	{"IPv4-translated form", tcp("[::ffff:0:c000:222]:80"), "[::ffff:0:c000:222]:80", false},
+	{"Teredo form", tcp("[2001:0:c000:222::1]:80"), "[2001:0:c000:222::1]:80", false},
+	{"local NAT64 form", tcp("[64:ff9b:1::c000:222]:80"), "[64:ff9b:1::c000:222]:80", false},
+	{"a carrier's network", tcp("100.64.0.1:80"), "100.64.0.1:80", false},
+	{"a home's network", tcp("192.168.1.1:80"), "192.168.1.1:80", false},
+	{"a link-local address", tcp("169.254.1.1:80"), "169.254.1.1:80", false},
+	{"a local v6 network", tcp("[fd12:3456::1]:80"), "[fd12:3456::1]:80", false},
+	{"the box on another of its networks", tcp("10.9.9.1:7700"), "10.9.9.1:7700", false},
 	{"a synthetic address of no name", tcp("198.18.9.9:80"), "198.18.9.9:80", false},
 	{"a synthetic v6 address of no name", tcp("[fdb0:7057:6f73::9:9999]:80"), "[fdb0:7057:6f73::9:9999]:80", false},
 	{"SCTP", func(p program) (err error) {
@@ -224,25 +295,25 @@ var vectors = []vector{
 	{"a name that begins with an allowed one", question("udp", netAddr+":53", "example.com."+evil, dns.TypeA), "example.com." + evil + ":53", false},
 	{"a name that ends with an allowed one", question("udp", netAddr+":53", "evil-example.com", dns.TypeA), "evil-example.com:53", false},
 	{"a name below an allowed one", question("udp", netAddr+":53", "evil.example.com", dns.TypeA), "evil.example.com:53", false},
+	{"a name as long as names can be", question("udp", netAddr+":53", strings.Repeat(strings.Repeat("a", 60)+".", 3)+strings.Repeat("b", 57)+"."+evil, dns.TypeA), strings.Repeat(strings.Repeat("a", 60)+".", 3) + strings.Repeat("b", 57) + "." + evil + ":53", false},
+	{"a name in capitals", question("udp", netAddr+":53", "EVIL.Example", dns.TypeA), evil + ":53", false},
+	{"a name in another script's letters", question("udp", netAddr+":53", "xn--exmple-cua.com", dns.TypeA), "xn--exmple-cua.com:53", false},
+	{"a dynamic update", message("tcp", func(q *dns.Msg) {
+		q.SetUpdate("example.com.")
+		q.Insert([]dns.RR{&dns.TXT{Hdr: dns.RR_Header{Name: "x.example.com.", Rrtype: dns.TypeTXT, Class: dns.ClassINET}, Txt: []string{"evil"}}})
+	}), "", false},
+	{"a notification", message("udp", func(q *dns.Msg) { q.SetNotify(evil + ".") }), "", false},
+	{"no question at all", message("udp", func(q *dns.Msg) { q.Question = nil }), "", false},
+	{"another version of EDNS", message("udp", func(q *dns.Msg) {
+		q.SetQuestion("localhost.", dns.TypeA)
+		q.SetEdns0(4096, false)
+		q.IsEdns0().SetVersion(7)
+	}), "", false},
 	{"a name with an escaped dot", question("udp", netAddr+":53", `evil\.example.com`, dns.TypeA), `evil\.example.com:53`, false},
-	{"a question of another class", func(p program) error {
-		c, err := p.dial("udp", netAddr+":53")
-		if err != nil {
-			return err
-		}
-		q := new(dns.Msg)
+	{"a question of another class", message("udp", func(q *dns.Msg) {
 		q.SetQuestion(evil+".", dns.TypeTXT)
 		q.Question[0].Qclass = dns.ClassCHAOS
-		co := &dns.Conn{Conn: c}
-		if err := co.WriteMsg(q); err != nil {
-			return err
-		}
-		m, err := co.ReadMsg()
-		if err == nil && m.Rcode != dns.RcodeSuccess {
-			err = errors.New(dns.RcodeToString[m.Rcode])
-		}
-		return err
-	}, "", false},
+	}), "", false},
 
 	{"an abstract socket of the machine", func(p program) (err error) {
 		p.inside(func() {
@@ -262,6 +333,20 @@ var vectors = []vector{
 	{"CONNECT with a short address", proxy("CONNECT 0x7f.1:7700 HTTP/1.1\r\n\r\n"), "", false},
 	{"CONNECT with a number", proxy("CONNECT 2130706433:7700 HTTP/1.1\r\n\r\n"), "", false},
 	{"CONNECT with a zero port", proxy("CONNECT example.com:0 HTTP/1.1\r\n\r\n"), "", false},
+	{"CONNECT with a port that is none", proxy("CONNECT example.com:65616 HTTP/1.1\r\n\r\n"), "", false},
+	{"CONNECT with a signed port", proxy("CONNECT example.com:+443 HTTP/1.1\r\n\r\n"), "", false},
+	{"CONNECT with zeros before its port", proxy("CONNECT " + evil + ":000443 HTTP/1.1\r\n\r\n"), evil + ":443", false},
+	{"CONNECT without a port", proxy("CONNECT " + evil + " HTTP/1.1\r\n\r\n"), "", false},
+	{"CONNECT with two ports", proxy("CONNECT example.com:443:" + evil + ":443 HTTP/1.1\r\n\r\n"), "", false},
+	{"CONNECT with a URI", proxy("CONNECT http://" + evil + ":443/ HTTP/1.1\r\n\r\n"), "", false},
+	{"CONNECT to a mapped address", proxy("CONNECT [::ffff:" + webAddr + "]:443 HTTP/1.1\r\n\r\n"), webAddr + ":443", false},
+	{"CONNECT to the box by its address", proxy("CONNECT " + boxAddr + ":7700 HTTP/1.1\r\n\r\n"), boxAddr + ":7700", false},
+	{"CONNECT in capitals with a dot", proxy("CONNECT EVIL.Example.:443 HTTP/1.1\r\n\r\n"), evil + ":443", false},
+	{"a folded field to the proxy", proxy("CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n  " + evil + "\r\n\r\n"), "", false},
+	{"HTTP/2 to the proxy", proxy(h2(func(f *http2.Framer) {
+		f.WriteHeaders(headers(1, fields(evil+":443", ":method", "CONNECT"))) //nolint:errcheck // a buffer
+	})), "", false},
+	{"a proxied request of https", proxy("GET https://" + evil + "/ HTTP/1.1\r\nHost: example.com\r\n\r\n"), "", false},
 	{"CONNECT to a user", proxy("CONNECT example.com@" + evil + ":443 HTTP/1.1\r\n\r\n"), "", false},
 	{"a proxied request", proxy("GET http://" + evil + "/ HTTP/1.1\r\nHost: example.com\r\n\r\n"), evil + ":80", false},
 	{"a proxied request to an address", proxy("GET http://" + webAddr + "/ HTTP/1.1\r\nHost: " + webAddr + "\r\n\r\n"), webAddr + ":80", false},
@@ -317,6 +402,18 @@ var vectors = []vector{
 		return err
 	}, "example.com:80", true},
 
+	{"a proxied request with another Host", proxyTo("GET http://example.com/ HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
+	{"a proxied request with two Hosts", proxyTo("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
+	{"a proxied request, and a second for another", proxyTo("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET http://"+evil+"/ HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
+	{"a proxied request with a length and chunks", proxyTo("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunk), "example.com:80", true},
+	{"a proxied request with a coding in two words", proxyTo("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: identity, chunked\r\n\r\n" + inChunk), "example.com:80", true},
+	{"CONNECT and another Host", proxyTo("CONNECT example.com:80 HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
+	{"CONNECT and HTTP/2 for another", proxyTo("CONNECT example.com:80 HTTP/1.1\r\n\r\n", h2(func(f *http2.Framer) { f.WriteHeaders(headers(1, fields(evil))) })), "example.com:80", true}, //nolint:errcheck // a buffer
+	{"CONNECT and another connection's head", proxyTo("CONNECT example.com:80 HTTP/1.1\r\n\r\n", "PROXY TCP4 192.0.2.1 192.0.2.34 1 80\r\n", "GET / HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
+	{"a transfer coding with a tab", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding:\tx\tchunked\r\n\r\n" + inChunk), "example.com:80", true},
+	{"a transfer coding with a space before its colon", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding : chunked\r\nContent-Length: 0\r\n\r\n" + inChunk), "example.com:80", true},
+	{"a folded transfer coding", web("POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding:\r\n chunked\r\nContent-Length: 0\r\n\r\n" + inChunk), "example.com:80", true},
+
 	{"HTTP/2 for another authority", web(h2(func(f *http2.Framer) { f.WriteHeaders(headers(1, fields(evil))) })), "example.com:80", true},                                   //nolint:errcheck // a buffer
 	{"HTTP/2 with another host field", web(h2(func(f *http2.Framer) { f.WriteHeaders(headers(1, fields("", "host", evil))) })), "example.com:80", true},                     //nolint:errcheck // a buffer
 	{"HTTP/2 with a host beside the authority", web(h2(func(f *http2.Framer) { f.WriteHeaders(headers(1, fields("example.com", "host", evil))) })), "example.com:80", true}, //nolint:errcheck // a buffer
@@ -363,6 +460,27 @@ var vectors = []vector{
 		rec := &splitter{Conn: c}
 		return p.hello(rec, &tls.Config{ServerName: evil, InsecureSkipVerify: true}) //nolint:gosec // it must not get that far
 	}, "example.com:443", true},
+	{"a hello, byte by byte", func(p program) error {
+		c, err := p.connect("example.com", 443, false)
+		if err != nil {
+			return err
+		}
+		_, err = says(c, strings.Split(string(helloWith(evil, nil)), "")...)
+		return err
+	}, "example.com:443", true},
+	{"a hello with two names", hello("example.com", func(e []extension) []extension {
+		return append(e, extension{0, nameList("example.com", evil)})[1:]
+	}), "example.com:443", true},
+	{"a hello with two lists of names", hello("example.com", func(e []extension) []extension {
+		return append(e, extension{0, nameList(evil)})
+	}), "example.com:443", true},
+	{"a hello with a name that ends early", hello("example.com", func(e []extension) []extension {
+		return append(e, extension{0, nameList("example.com\x00." + evil)})[1:]
+	}), "example.com:443", true},
+	{"a hello with another name in capitals", hello("EVIL.Example", nil), "example.com:443", true},
+	{"a hello with another name and a dot", hello("example.com", func(e []extension) []extension {
+		return append(e, extension{0, nameList(evil + ".")})[1:]
+	}), "example.com:443", true},
 	{"a hello that can't be read", web("\x16\x03\x01\x00\x10\x01\x00\x00\x0cevilevilevil"), "example.com:80", true},
 	{"CONNECT and another SNI", func(p program) error {
 		c, err := p.dial("tcp", fmt.Sprintf("127.0.0.1:%d", proxyPort))
@@ -392,13 +510,41 @@ var vectors = []vector{
 	{"a name that leads to a private network", tcpName("lan.example.com", 80), "lan.example.com:80", true},
 	{"a name that leads to a mapped address", tcpName("mapped.example.com", 80), "mapped.example.com:80", true},
 	{"a name that leads to loopback", tcpName("loop.example.com", 7700), "loop.example.com:7700", true},
-	{"a name that leads to a private network on the second look", func(p program) error {
-		a, err := p.lookup("rebind.example.com", false)
+	{"a name that leads to a private network on the second look", again("rebind.example.com", 80, lanAddr), "rebind.example.com:80", true},
+	{"a name that leads to the box on the second look", again("rebind.example.com", 7700, boxAddr), "rebind.example.com:7700", true},
+	{"a name that leads to the box's v6 on the second look", again("rebind.example.com", 7700, "2001:db8::2"), "rebind.example.com:7700", true},
+	{"a name that leads to metadata on the second look", again("rebind.example.com", 80, metaAddr), "rebind.example.com:80", true},
+	{"a name that leads to an address that the box has just got", func(p program) error {
+		up, err := vnl.LinkByName("up0")
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		a, err := vnl.ParseAddr(newAddr + "/32")
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		// Whatever is remembered of the box's addresses is fresh.
+		if _, err := p.connect("rebind.example.com", 80, false); err != nil {
+			p.t.Fatal(err)
+		}
+		if err := vnl.AddrAdd(up, a); err != nil {
+			p.t.Fatal(err)
+		}
+		defer vnl.AddrDel(up, a) //nolint:errcheck // the next test tells
+		return again("rebind.example.com", 7700, newAddr)(p)
+	}, "rebind.example.com:7700", true},
+	{"a name that another name stands for, by that one's Host", func(p program) error {
+		theNet(p.t).alias("rebind.example.com", evil)
+		c, err := p.connect("rebind.example.com", 80, false)
 		if err != nil {
 			return err
 		}
-		theNet(p.t).name("rebind.example.com", lanAddr)
-		return tcp(fmt.Sprintf("%s:80", a))(p)
+		_, err = says(c, "GET / HTTP/1.1\r\nHost: "+evil+"\r\n\r\n")
+		return err
+	}, "rebind.example.com:80", true},
+	{"a name that stands for another one in a private network", func(p program) error {
+		theNet(p.t).alias("rebind.example.com", "lan.example.com")
+		return tcpName("rebind.example.com", 80)(p)
 	}, "rebind.example.com:80", true},
 	{"a redirect", func(p program) error {
 		c, err := p.connect("example.com", 80, false)
@@ -413,6 +559,9 @@ var vectors = []vector{
 		return err
 	}, evil + ":53", true},
 }
+
+// newAddr is no address of the box at first.
+const newAddr = "203.0.113.77"
 
 func tcpName(name string, port uint16) func(program) error {
 	return func(p program) error {

@@ -74,6 +74,7 @@ type internet struct {
 	do   func(func()) // runs in its namespace
 	mu   sync.Mutex
 	zone map[string][]net.IP // names that exist
+	also map[string]string   // names that stand for others
 	seen []string            // "packet PROTO ADDR:PORT", "dns NAME", "http HOST PATH", "tls NAME"
 	raw  strings.Builder     // all bytes that came over TCP
 	pool *x509.CertPool      // its one authority
@@ -100,7 +101,7 @@ func outside(t testing.TB) *internet {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.t, i.seen, i.zone = t, nil, map[string][]net.IP{}
+	i.t, i.seen, i.zone, i.also = t, nil, map[string][]net.IP{}, map[string]string{}
 	i.raw.Reset()
 	return i
 }
@@ -426,13 +427,22 @@ func (i *internet) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 		i.note("dns with options %s", o)
 	}
 	i.mu.Lock()
-	addrs, ok := i.zone[name]
+	other := i.also[name]
+	if other == "" {
+		other = name
+	}
+	addrs, ok := i.zone[other]
 	i.mu.Unlock()
 	if !ok {
 		m.Rcode = dns.RcodeNameError
 	}
+	at := q.Question[0].Name
+	if other != name {
+		m.Answer = append(m.Answer, &dns.CNAME{Hdr: dns.RR_Header{Name: at, Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: 1}, Target: other + "."})
+		at = other + "."
+	}
 	for _, a := range addrs {
-		h := dns.RR_Header{Name: q.Question[0].Name, Class: dns.ClassINET, Ttl: 1}
+		h := dns.RR_Header{Name: at, Class: dns.ClassINET, Ttl: 1}
 		if v4 := a.To4(); v4 != nil && q.Question[0].Qtype == dns.TypeA {
 			h.Rrtype = dns.TypeA
 			m.Answer = append(m.Answer, &dns.A{Hdr: h, A: v4})
@@ -469,6 +479,13 @@ func (i *internet) name(name string, addrs ...string) {
 	for _, a := range addrs {
 		i.zone[name] = append(i.zone[name], net.ParseIP(a))
 	}
+}
+
+// alias makes a name stand for another one.
+func (i *internet) alias(name, other string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.also[name] = other
 }
 
 func quietLog(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }

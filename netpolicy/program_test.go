@@ -120,7 +120,8 @@ func says(c net.Conn, pieces ...string) (string, error) {
 	return string(b), err
 }
 
-// drained waits until the peer's kernel has acknowledged all that was written.
+// drained waits until the peer's kernel has acknowledged all that was written, or has
+// reset the connection: then it acknowledges nothing any more.
 func drained(c net.Conn) {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -128,7 +129,12 @@ func drained(c net.Conn) {
 	}
 	eventually(func() bool {
 		n := 0
-		raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) //nolint:errcheck // closed is drained
+		raw.Control(func(fd uintptr) { //nolint:errcheck // closed is drained
+			const closed = 7 // TCP_CLOSE of linux/net/tcp_states.h
+			if i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil && i.State != closed {
+				n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
+			}
+		})
 		return n == 0
 	})
 }

@@ -52,14 +52,16 @@ func TestSwapGone(t *testing.T) {
 					res.Body.Close()
 				}
 			}()
-			<-came
+			waitFor(t, "the call to come", came)
 			cancel()
-			<-gone
+			waitFor(t, "the program to go", gone)
 			select {
 			case stay <- struct{}{}:
 			case <-came:
 				t.Errorf("h2 %v, early %v: it ended with its program", h2, early)
 				continue
+			case <-time.After(time.Minute):
+				t.Fatalf("h2 %v, early %v: it neither goes on nor ends", h2, early)
 			}
 			select {
 			case u := <-x.used:
@@ -77,12 +79,22 @@ func TestSwapGone(t *testing.T) {
 			res.Body.Close()
 		}
 	}()
-	<-came
+	waitFor(t, "the last call to come", came)
 	closed := make(chan error, 1)
 	go func() { closed <- x.s.Close() }()
-	<-came // its own context has ended
+	waitFor(t, "its own context to end", came)
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+}
+
+// waitFor waits for something to be said, or closed.
+func waitFor(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(time.Minute):
+		t.Fatal("waited a minute for ", what)
 	}
 }
 

@@ -150,6 +150,21 @@ func warned(p program) error {
 	return p.hello(c, &tls.Config{ServerName: evil, InsecureSkipVerify: true}) //nolint:gosec // it must not get that far
 }
 
+// byByte says hello in as many packets as it has bytes.
+func byByte(p program) error {
+	c, err := p.connect("example.com", 443, false)
+	if err != nil {
+		return err
+	}
+	for _, b := range helloWith("example.com", nil) {
+		if _, err := c.Write([]byte{b}); err != nil {
+			return err
+		}
+	}
+	_, err = io.ReadFull(c, make([]byte, 6))
+	return err
+}
+
 // socket connects a socket of a protocol to an address of example.com or, with direct,
 // of the internet itself.
 func socket(kind, proto int, direct bool, set func(fd int) error) func(program) error {
@@ -323,6 +338,15 @@ var tricks = []trick{
 	{"a warning before the hello", warned, each(reaches(echoes, "\x15\x02evening\n", "\x15\x02evening\n"), reaches(echoes, "\x17\x03\x07good\n", "\x17\x03\x07good\n"), handshake(443, func() *tls.Config {
 		return &tls.Config{ServerName: "example.com", InsecureSkipVerify: true} //nolint:gosec // whom it reaches is what counts
 	}))},
+	{"a hello in another shape", nil, each(
+		hello("EXAMPLE.com", nil),
+		hello("example.com", func(e []extension) []extension { return e[1:] }), // no name
+		hello("example.com", func(e []extension) []extension { // as Chromium does (RFC 8701)
+			return append(append([]extension{{0x2a2a, nil}}, e...), extension{0xfafa, []byte{0}})
+		}),
+		hello("example.com", func(e []extension) []extension { return append(e, extension{21, make([]byte, 12<<10)}) }), // as long as few are
+		byByte,
+	)},
 	{"an address with a zone", each(tcp("[fe80::1%lo]:80"), proxy("CONNECT [fe80::1%25lo]:80 HTTP/1.1\r\n\r\n"), proxy("CONNECT [fe80::1%lo]:80 HTTP/1.1\r\n\r\n"), proxy("GET http://[fe80::1%25lo]/evil HTTP/1.1\r\nHost: x\r\n\r\n"), tcp("[::1%lo]:7700")), nil},
 	{"multipath TCP", socket(unix.SOCK_STREAM, unix.IPPROTO_MPTCP, true, plainly), socket(unix.SOCK_STREAM, unix.IPPROTO_MPTCP, false, plainly)},
 	{"source routing", each(
