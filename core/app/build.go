@@ -181,8 +181,17 @@ func (r *Registry) throwAway(ctx context.Context, j job, use func(p *process) er
 		}
 	}
 	j.output = &ring{}
-	j.serve = func(context.Context, string, json.RawMessage) (any, error) {
-		return nil, errors.New("the box can't be used while an app is being read")
+	uncaught := make(chan string, 1)
+	j.serve = func(_ context.Context, method string, params json.RawMessage) (any, error) {
+		var p struct{ Error string }
+		if method != "broke" || json.Unmarshal(params, &p) != nil {
+			return nil, errors.New("the box can't be used while an app is being read")
+		}
+		select {
+		case uncaught <- p.Error:
+		default:
+		}
+		return nil, nil
 	}
 	p, err := r.start(ctx, j)
 	if err != nil {
@@ -191,10 +200,20 @@ func (r *Registry) throwAway(ctx context.Context, j job, use func(p *process) er
 	err = use(p)
 	p.kill()
 	<-p.done
-	if errors.Is(err, errGone) {
+	if !errors.Is(err, errGone) {
+		return err
+	}
+	select {
+	case what := <-uncaught:
+		return notCaught(what)
+	default:
 		return errors.New(p.why())
 	}
-	return err
+}
+
+// notCaught is why a process ended, in words that go on after "it".
+func notCaught(what string) error {
+	return errors.New("it ended with an error that nothing in it caught: " + declare.OneSentence(what))
 }
 
 // strip takes the types out of the app's files and of the SDK's, in place.

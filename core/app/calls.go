@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -199,12 +198,12 @@ func (r *Registry) tool(name string) (tool.Tool, bool) {
 	t := tool.Tool{Name: d.Name, Description: d.Description, Input: d.Input}
 	if d.Cost {
 		t.Cost = func(ctx context.Context, input json.RawMessage) (c budget.Cents, err error) {
-			var n json.Number
+			var n json.RawMessage
 			if err = a.ask(ctx, "the cost of "+name, "tool.cost", name, input, &n); err != nil {
 				return c, err
 			}
-			if c, err = budget.ParseCents(n.String()); err != nil {
-				return c, fmt.Errorf("its cost gave %s, and a number of cents is needed", declare.Clip(cmp.Or(n.String(), "nothing")))
+			if c, err = budget.ParseCents(string(n)); err != nil {
+				return c, fmt.Errorf("its cost gave %s, and a number of cents is needed", declare.Clip(strings.Replace(string(n), "null", "nothing", 1)))
 			}
 			return c, nil
 		}

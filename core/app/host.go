@@ -225,7 +225,7 @@ func (h *host) why() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.uncaught != "" {
-		return "it ended with an error that nothing in it caught: " + declare.OneSentence(h.uncaught)
+		return notCaught(h.uncaught).Error()
 	}
 	return h.p.why()
 }

@@ -68,7 +68,32 @@ func TestBroken(t *testing.T) {
 		t.Skip("starts many processes")
 	}
 	rows := map[string]struct{ source, want string }{
-		"throws":    {"throw new Error('boom at load');", "throws: it can't be loaded: boom at load"},
+		"throws":    {"throw new Error('boom at load');", "throws: it can't be loaded: boom at load (track.ts, line 1)"},
+		"waits":     {"await new Promise(() => {});\nexport default { name: 'waits' };", "waits: it can't be loaded: track.ts, or what it imports, awaits something outside of its functions that never comes"},
+		"waitsdeep": {"import './parts.ts';\nexport default { name: 'waitsdeep' };", "waitsdeep: it can't be loaded: track.ts, or what it imports, awaits something"},
+		"rejects":   {"Promise.reject(new Error('nobody heard'));\nawait new Promise((r) => setTimeout(r, 1e6));", "rejects: it ended with an error that nothing in it caught: nobody heard"},
+		"uncaught":  {"setTimeout(() => { throw null; });\nawait new Promise((r) => setTimeout(r, 1e6));", "uncaught: it ended with an error that nothing in it caught: it threw null"},
+		"killed":    {"process.kill(process.pid, 'SIGKILL');\nawait new Promise((r) => setTimeout(r, 1e6));", "killed: it was ended by the signal SIGKILL"},
+		"decorated": {"const d = (c: any) => c;\n@d\nclass A {}\nexport default { name: 'decorated' };", "decorated: it can't be loaded: Invalid or unexpected token (perhaps track.ts, line 2: Node can't run decorators)"},
+		"later":     {"const f = await import('node:fs');\nawait import('../well/track.ts');\nexport default { name: 'later' };", "later: it can't be loaded: track.ts imports ../well/track.ts: an app may import"},
+		"required":  {"import { createRequire } from 'node:module';\ncreateRequire(import.meta.url)('../../core/task.ts');\nexport default { name: 'required' };", "required: it can't be loaded: track.ts imports ../../core/task.ts: an app may import"},
+		"reads":     {"import fs from 'node:fs';\nfs.readFileSync('/etc/passwd');\nexport default { name: 'reads' };", "reads: it can't be loaded: Access to this API has been restricted"},
+		"empty":     {"", "empty: track.ts exports no app as its default"},
+		"nothing":   {"export default null;", "nothing: track.ts exports no app as its default"},
+		"list":      {"export default [];", "list: track.ts exports no app as its default"},
+		"promise":   {"export default Promise.resolve({ name: 'promise' });", "promise: name: it is missing"},
+		"proxy":     {"export default new Proxy({}, { ownKeys() { throw new Error('no keys'); } });", "proxy: it can't be loaded: no keys"},
+		"circle":    {"const a: any = { name: 'circle' };\na.title = a;\nexport default a;", "circle: it can't be loaded: what it declares lies more than 32 levels deep, or in a circle"},
+		"great":     {"export default { name: 'great', description: 'x'.repeat(11 << 20) };", "great: it can't be loaded: a message of 12 MB"},
+		"proto":     {"export default JSON.parse('{\"name\":\"proto\",\"__proto__\":{\"title\":\"x\"}}');", "proto: __proto__: there is no such field"},
+		"number":    {"export default { name: 1 };", "number: name: a text is needed"},
+		"cost":      {track("cost", "tools: [{ name: 'cost.a', description: 'd', cost: 5 as any, async run() {} }]"), "cost: tools[0].cost: a function is needed"},
+		"context":   {track("context", "taskContext: 'text' as any"), "context: taskContext: a function is needed"},
+		"jobs":      {track("jobs", "modelJobs: [{ name: 'a', async run() {} }, { name: 'a', async run() {} }]"), "jobs: modelJobs[1].name: there is another one of the name a"},
+		"readers":   {track("readers", "logReaders: [{ name: 'a', read() {} }, { name: 'a', read() {} }]"), "readers: logReaders[1].name: there is another one of the name a"},
+		"triggers":  {track("triggers", "triggers: [{ name: 'a', start() {} }, { name: 'a', start() {} }]"), "triggers: triggers[1].name: there is another one of the name a"},
+		"pages":     {track("pages", "apps: [{ name: 'a', title: 'A', href: '/' }, { name: 'a', title: 'B', href: '/b' }]"), "pages: apps[1].name: there is another one of the name a"},
+		"schemas":   {track("schemas", "tools: [{ name: 'schemas.a', description: 'd', input: [] as any, async run() {} }]"), "schemas: tools[0].input: it is no JSON Schema"},
 		"nullth":    {"throw null;", "nullth: it can't be loaded: it threw null"},
 		"another":   {"export default { name: 'other' };", `another: name: it is "other", and has to be the name of the app's folder, another`},
 		"nodef":     {"export const x = 1;", "nodef: track.ts exports no app as its default"},
@@ -84,7 +109,7 @@ func TestBroken(t *testing.T) {
 		"pkg":       {"import 'typescript';\nexport default { name: 'pkg' };", "pkg: it can't be loaded: track.ts imports typescript: the package is not among the app's own"},
 		"lost":      {"import './lost.ts';\nexport default { name: 'lost' };", "lost: it can't be loaded: track.ts imports ./lost.ts: there is no such file"},
 		"short":     {"import './parts';\nexport default { name: 'short' };", "short: it can't be loaded: track.ts imports ./parts: there is no such file"},
-		"typ":       {"import { Track } from '../../core/contract.ts';\nexport default { name: 'typ' } satisfies Track;", "typ: it can't be loaded: "},
+		"typ":       {"import { Track } from '../../core/contract.ts';\nexport default { name: 'typ' } satisfies Track;", "typ: it can't be loaded: The requested module '../../core/contract.ts' does not provide an export named 'Track' (track.ts, line 1). What is a type is imported by `import type`"},
 		"exits":     {"process.exit(3);", "exits: it ended by itself, with exit code 3"},
 		"spawns":    {"import { execSync } from 'node:child_process';\nexecSync('true');\nexport default { name: 'spawns' };", "spawns: it can't be loaded: "},
 		"hog":       {"const a: any[] = [];\nfor (;;) a.push(new Array(1e5).fill(Math.random()));", "hog: it used more than its 128 MB of memory"},
@@ -116,8 +141,9 @@ func TestBroken(t *testing.T) {
 		apps[name] = row.source
 	}
 	apps["short/parts.ts"] = "export const x = 1;"
+	apps["waitsdeep/parts.ts"] = "await new Promise(() => {});"
 	w := newWorld(t, apps)
-	w.put("empty/README.md", "nothing else")
+	w.put("bare/README.md", "nothing else")
 	for name, row := range rows {
 		if got := w.info(name).Error; !strings.HasPrefix(got, row.want) || strings.Contains(got, "\n") {
 			t.Errorf("%s: %q\n\twant %q", name, got, row.want)
@@ -126,7 +152,7 @@ func TestBroken(t *testing.T) {
 			t.Errorf("%s is on", name)
 		}
 	}
-	for _, name := range []string{"throws", "prefix", "UPPER", "box", "empty"} {
+	for _, name := range []string{"throws", "prefix", "UPPER", "box", "bare"} {
 		var refused *app.Refusal
 		if err := w.apps.Switch(t.Context(), name, true, "test"); !errors.As(err, &refused) || refused.Sentence != w.info(name).Error {
 			t.Errorf("turning %s on: %v", name, err)
@@ -149,6 +175,22 @@ func TestClash(t *testing.T) {
 	}
 	must(t, w.apps.Switch(t.Context(), "one", false, "test"))
 	w.on("two")
+}
+
+// Where two apps that are on have a model job of one name, it is that of the first by
+// name, however long that one takes to be read.
+func TestClashAtStart(t *testing.T) {
+	job := func(name, more string) string { return more + track(name, "modelJobs: [{ name: 'ask', async run() {} }]") }
+	w := newWorld(t, map[string]string{"well": oneTool("well", "return 1;")})
+	w.put("one", job("one", "await new Promise((r) => setTimeout(r, 1000));\n"))
+	w.put("two", job("two", ""))
+	w.reopen()
+	if on, broken := w.lists(); !slices.Equal(on, []string{"one"}) || !slices.Equal(broken, []string{"two"}) {
+		t.Errorf("%q are on, and not %q", on, broken)
+	}
+	if got := w.info("two").Error; got != "two: two and one both have a model job named ask: only one of them can be on" {
+		t.Error(got)
+	}
 }
 
 // What an app is called and says of itself.

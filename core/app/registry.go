@@ -146,43 +146,52 @@ func (r *Registry) switches(ctx context.Context, names []string) (on map[string]
 }
 
 // readAll reads the apps in the order of their names, and puts those in use that are
-// on. One that takes long, or never comes to an end, holds up no other.
+// on. One that takes long, or never comes to an end, holds up no other for longer than
+// patience.
 func (r *Registry) readAll(ctx context.Context, patience time.Duration) {
-	known, names := make(chan struct{}), slices.Clone(r.order)
+	var all []*app
+	r.mu.Lock()
+	for _, name := range r.order {
+		if a := r.apps[name]; a.reading != nil {
+			all = append(all, a)
+		}
+	}
+	r.mu.Unlock()
+	known := make(chan struct{})
+	late, cancel := context.WithTimeout(r.ctx, patience)
 	r.work.Go(func() {
 		defer close(known)
+		defer cancel()
 		slots := make(chan struct{}, readers)
 		var reading sync.WaitGroup
-		for _, name := range names {
-			r.mu.Lock()
-			a := r.apps[name]
-			r.mu.Unlock()
-			if a.reading == nil {
-				continue
-			}
+		for i, a := range all {
 			slots <- struct{}{}
-			reading.Go(func() {
-				defer func() { <-slots }()
-				r.readFirst(a)
-			})
+			reading.Go(func() { r.readFirst(a, all[:i], slots, late.Done()) })
 		}
 		reading.Wait()
 	})
-	late := time.NewTimer(patience)
-	defer late.Stop()
 	select {
 	case <-known:
-	case <-late.C:
+	case <-late.Done():
 	case <-ctx.Done():
 	}
 }
 
-// readFirst reads an app, and puts it in use when it is on.
-func (r *Registry) readFirst(a *app) {
+// readFirst reads an app, which has one of the slots, and puts it in use when it is on.
+// The name of a model job is that of the first app that has it: one with model jobs
+// waits for those before it, until late.
+func (r *Registry) readFirst(a *app, before []*app, slots chan struct{}, late <-chan struct{}) {
 	defer close(a.reading)
 	b, err := r.read(r.ctx, a.name)
+	<-slots
 	if err == nil {
 		r.forget(a.name, b.hash)
+		for i := 0; i < len(before) && len(b.made.Jobs) > 0; i++ {
+			select {
+			case <-before[i].reading:
+			case <-late:
+			}
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,7 +67,7 @@ func TestCtx(t *testing.T) {
 func TestCostAndCard(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"shop": oneTool("shop", `return { spentCents: 3 };`, "cost: (i: any) => i.n * 2.5, approval: (i: any) => ({ payee: 'Shop ' + i.n, purpose: 'things' }), decides: () => 'buy',"),
-		"odd":  oneTool("odd", `return 1;`, "cost: (): any => 'much',"),
+		"odd":  oneTool("odd", `return 1;`, "cost: (i: any): any => ({ text: 'much', digits: '5', nothing: undefined, nan: NaN, endless: Infinity, big: 1n, list: [5], circle: globalThis } as any)[i.what],"),
 		"void": oneTool("void", `return undefined;`, "approval: (): any => undefined,"),
 	})
 	w.on("shop", "odd", "void")
@@ -81,8 +81,13 @@ func TestCostAndCard(t *testing.T) {
 		t.Errorf("card: %+v, %v", card, err)
 	}
 	tl, _ = w.apps.Lookup("odd.do")
-	if c, err := tl.Cost(t.Context(), json.RawMessage(`{}`)); err == nil {
-		t.Errorf("a cost that is a word: %s", c)
+	for what, want := range map[string]string{
+		"text": `its cost gave "much", and a number of cents is needed`, "digits": `its cost gave "5", and a number`, "nothing": "its cost gave nothing, and a number", "nan": "its cost gave nothing, and a number",
+		"endless": "its cost gave nothing, and a number", "big": "BigInt", "list": "its cost gave [5], and a number", "circle": "circular",
+	} {
+		if c, err := tl.Cost(t.Context(), json.RawMessage(`{"what":"`+what+`"}`)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a cost that is %s: %s, %v", what, c, err)
+		}
 	}
 	tl, _ = w.apps.Lookup("void.do")
 	if card, err := tl.Card(t.Context(), json.RawMessage(`{}`)); err != nil || card.Payee != "" || tl.Cost != nil {
@@ -105,13 +110,20 @@ func TestThrown(t *testing.T) {
 			case 'trap': throw new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 2; } });
 			case 'circle': { const a: any = {}; a.a = a; return a; }
 			case 'big': return 1n;
+			case 'fn': return () => 1;
+			case 'symbol': return Symbol('x');
+			case 'json': return { toJSON() { throw new Error('no JSON of me'); } };
+			case 'odd': return { toJSON() { return undefined; } };
+			case 'huge': return 'x'.repeat(2 ** 29 - 24);
+			case 'hugest': return 'x'.repeat(2 ** 30);
 			case 'long': return 'x'.repeat(11 << 20);
 		}
 		return 'well';`)})
 	w.on("bad")
 	for what, want := range map[string]string{
 		"error": "a reason", "null": "it threw null", "undefined": "it threw undefined", "text": `it threw "words"`, "object": "in an object",
-		"trap": "can not be shown", "circle": "circular", "big": "BigInt", "long": "at most 10 are possible",
+		"trap": "can not be shown", "circle": "circular", "big": "BigInt", "fn": "it gave back a function, and what JSON can hold is needed", "symbol": "it gave back a symbol", "json": "no JSON of me",
+		"odd": "it gave back nothing that JSON can hold", "huge": "", "hugest": "Invalid string length", "long": "at most 10 are possible",
 	} {
 		if out, err := w.call("bad.do", `{"what":"`+what+`"}`); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v; want %q", what, out, err, want)

@@ -62,5 +62,9 @@ var apps = []Guard{
 	{"app: a paid call that may have begun stays open", "core/app/calls.go", `	begun := d.Cost && !tc.Fresh()`, `	begun := false`, "./core/app", "TestPaidCallThatCannotBegin"},
 	{"app: a call that ran before is not fresh", "core/task/calls.go", `Fresh: known == nil || !known.Started}`, `Fresh: true}`, "./core/broker", "TestFreshCalls"},
 	{"app: a call that was only asked about is fresh", "core/task/calls.go", `Fresh: known == nil || !known.Started}`, `Fresh: known == nil}`, "./core/broker", "TestFreshCalls"},
+	{"app: a job's name is that of the first app", "core/app/registry.go", `i < len(before) && len(b.made.Jobs) > 0; i++`, `i < len(before) && len(b.made.Jobs) > 1<<20; i++`, "./core/app", "TestClashAtStart"},
+	{"app: what nothing caught as it was read is told", "core/app/build.go", `method != "broke" || `, `method == "broke" || `, "./core/app", "TestBroken"},
+	{"app: what it waits for in vain as it is read is found", "core/app/node/host.mjs", `  wire.keep(false);`, `  wire.keep(true);`, "./core/app", "TestBroken"},
+	{"app: what JSON can't hold is no result", "core/app/node/wire.mjs", `if (text === undefined) throw`, `if (text === null) throw`, "./core/app", "TestThrown"},
 	{"app: a refusal is told once a minute", "core/task/rights.go", `task == "" && !t.refused.due(`, `task == "?" && !t.refused.due(`, "./core/task", "TestRefusalsAreToldOnceAMinute"},
 }

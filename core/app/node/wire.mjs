@@ -36,10 +36,23 @@ function kind(thrown) {
 /** An error that came from the other side. */
 class Refused extends Error {}
 
-function line(message) {
-  const text = Buffer.from(JSON.stringify(message) + '\n');
+const line = (message) => short(JSON.stringify(message) + '\n');
+
+/** The bytes of a line, unless they are more than the box takes. */
+function short(line) {
+  const text = Buffer.from(line);
   if (text.length > most) throw new Error(`a message of ${Math.ceil(text.length / (1 << 20))} MB; at most ${most >> 20} are possible`);
   return text;
+}
+
+/** The line that answers a call; nothing is null. */
+function answered(id, result) {
+  if (result === undefined) result = null;
+  const kind = typeof result;
+  if (kind === 'function' || kind === 'symbol') throw new Error(`it gave back a ${kind}, and what JSON can hold is needed`);
+  const text = JSON.stringify(result);
+  if (text === undefined) throw new Error('it gave back nothing that JSON can hold');
+  return short(`{"jsonrpc":"2.0","id":${id},"result":${text}}\n`);
 }
 
 /** The first socket: either side calls the other, any number of calls at once. */
@@ -57,6 +70,12 @@ export class Wire {
     this.#socket.on('data', (chunk) => this.#take(chunk));
     this.#socket.on('close', () => process.exit(0)); // the box let go
     this.#socket.on('error', () => process.exit(0));
+  }
+
+  /** Keeps the process running, or no longer. */
+  keep(on) {
+    if (on) this.#socket.ref();
+    else this.#socket.unref();
   }
 
   /** Calls the other side. */
@@ -93,8 +112,7 @@ export class Wire {
   async #answer({ id, method, params }) {
     let answer;
     try {
-      const result = await this.#methods[method](params);
-      answer = line({ jsonrpc: '2.0', id, result: result === undefined ? null : result });
+      answer = answered(id, await this.#methods[method](params));
     } catch (thrown) {
       answer = line({ jsonrpc: '2.0', id, error: { code: -32000, message: said(thrown).slice(0, 4000), data: kind(thrown) } });
     }
