@@ -180,7 +180,9 @@ func TestClash(t *testing.T) {
 // Where two apps that are on have a model job of one name, it is that of the first by
 // name, however long that one takes to be read.
 func TestClashAtStart(t *testing.T) {
-	job := func(name, more string) string { return more + track(name, "modelJobs: [{ name: 'ask', async run() {} }]") }
+	job := func(name, more string) string {
+		return more + track(name, "modelJobs: [{ name: 'ask', async run() {} }]")
+	}
 	w := newWorld(t, map[string]string{"well": oneTool("well", "return 1;")})
 	w.put("one", job("one", "await new Promise((r) => setTimeout(r, 1000));\n"))
 	w.put("two", job("two", ""))

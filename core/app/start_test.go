@@ -11,6 +11,7 @@ import (
 	"gurtos/core/approval"
 	"gurtos/core/task"
 	"gurtos/core/tool"
+	"gurtos/netpolicy"
 	"gurtos/sandbox"
 )
 
@@ -52,17 +53,51 @@ func TestPaidCallThatCannotBegin(t *testing.T) {
 	if got := w.results(id); len(got) != 1 || !strings.Contains(got[0], "its process could not be started: nothing starts here") {
 		t.Errorf("results: %q", got)
 	}
-	for _, c := range []struct {
-		call *call
-		open bool
-	}{{&call{}, false}, {&call{old: true}, true}} {
-		out, err := w.call("pays.do", "{}", c.call)
-		if err == nil || errors.Is(err, tool.ErrCutOff) != c.open || !strings.Contains(err.Error(), "nothing starts here") {
-			t.Errorf("begun before %v: %s, %v", c.call.old, out, err)
-		}
+	if out, err := w.call("pays.do", "{}", &call{old: true}); !errors.Is(err, tool.ErrCutOff) || !strings.Contains(err.Error(), "nothing starts here") {
+		t.Errorf("one that may have begun before: %s, %v", out, err)
 	}
-	off.Store(false)
-	if out, err := w.call("pays.do", "{}", &call{old: true}); err != nil || out != `"paid"` {
-		t.Errorf("once it starts again: %s, %v", out, err)
+}
+
+// changing is a network of apps that runs change while an app's process gets it, and tells of the rules that are set later.
+type changing struct {
+	app.Network
+	change func()
+	set    chan bool // whether any public host may be reached
+}
+
+func (c changing) Attach(ns sandbox.Namespace, p netpolicy.Policy) (app.Space, error) {
+	s, err := c.Network.Attach(ns, p)
+	if err != nil {
+		return nil, err
+	}
+	c.change()
+	return telling{s, c.set}, nil
+}
+
+type telling struct {
+	app.Space
+	set chan bool
+}
+
+func (s telling) SetRules(hosts []string, anyPublic bool) error {
+	err := s.Space.SetRules(hosts, anyPublic)
+	s.set <- anyPublic
+	return err
+}
+
+// What the owner changes while an app's process starts holds for that process too.
+func TestHeededAsItStarts(t *testing.T) {
+	var w *world
+	net := changing{network{}, func() {
+		_, err := w.tasks.SetRights(t.Context(), "late", []byte(`{"declaredHostsOnly":true}`), "test")
+		must(t, err)
+	}, make(chan bool, 10)}
+	w = newWorld(t, map[string]string{"late": oneTool("late", "return 1;")}, func(o *app.Options) { o.Network = net })
+	w.on("late")
+	if _, err := w.call("late.do", "{}"); err != nil {
+		t.Fatal(err)
+	}
+	if anyPublic := <-net.set; anyPublic {
+		t.Error("it may reach more than its hosts")
 	}
 }

@@ -99,17 +99,28 @@ func (h *Home) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", h.Port) 
 // Shop has the box run shopbox in place of boxd: the same with the tools of a shop. Each run of a tool is a line in the file till.
 func (h *Home) Shop() (till string) {
 	h.t.Helper()
+	till = filepath.Join(h.t.TempDir(), "till")
+	h.fixture("shopbox", till)
+	return till
+}
+
+// FromTree has the box run what the source tree holds now, as modelbox: a test that does so notices what was broken there.
+func (h *Home) FromTree() {
+	h.t.Helper()
+	h.fixture("modelbox")
+}
+
+// fixture builds one of test/fixtures and has it run in place of boxd, with the folder of the other programs before args.
+func (h *Home) fixture(name string, args ...string) {
+	h.t.Helper()
 	root := Root(h.t)
-	dir := h.t.TempDir()
-	h.Program, till = filepath.Join(dir, "shopbox"), filepath.Join(dir, "till")
-	h.Args = []string{filepath.Join(root, "bin"), till}
+	h.Program, h.Args = filepath.Join(h.t.TempDir(), name), append([]string{filepath.Join(root, "bin")}, args...)
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags=netgo,osusergo", "-ldflags=-s -w -linkmode=external -extldflags=-static",
-		"-o", h.Program, "./test/fixtures/shopbox")
+		"-o", h.Program, "./test/fixtures/"+name)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		h.t.Fatalf("building shopbox: %v\n%s", err, out)
+		h.t.Fatalf("building %s: %v\n%s", name, err, out)
 	}
-	return till
 }
 
 // Daemon is a boxd that runs.
