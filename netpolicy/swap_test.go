@@ -243,6 +243,7 @@ func TestSwapRefuses(t *testing.T) {
 		{"in the path", post(t, base+"/"+placeholder, ok), 403},
 		{"in the path, escaped", post(t, base+"/%70laceholder-for-the-key", ok), 403},
 		{"in another header", post(t, base, ok, "Authorization", "Bearer "+placeholder), 403},
+		{"in another header too", post(t, base, ok, "X-Api-Key", placeholder, "X-Other", placeholder), 403},
 		{"in a cookie", post(t, base, ok, "Cookie", "a="+placeholder), 403},
 		{"in a header's name", post(t, base, ok, "X-"+placeholder, "1"), 200},
 		{"twice in the header", post(t, base, ok, "X-Api-Key", placeholder+placeholder), 403},

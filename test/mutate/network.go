@@ -72,7 +72,7 @@ var network = []Guard{
 	{"key swap: no placeholder in a body", "netpolicy/judge.go", `if bytes.Contains(start, p) {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: one header only", "netpolicy/judge.go", `if !strings.EqualFold(name, x.sw.Header) || strings.Count(v, p) != 1 {`, `if false {`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: the header is the placeholder alone", "netpolicy/judge.go", `if *found[0] != want || len(r.Header.Values(x.sw.Header)) != 1 {`, `if false {`, "./netpolicy", "TestSwapWhole"},
-	{"key swap: the header is passed on", "netpolicy/judge.go", `if strings.EqualFold(strings.TrimSpace(name), x.sw.Header) {`, `if false {`, "./netpolicy", "TestSwapWhole"},
+	{"key swap: the header is passed on", "netpolicy/judge.go", `if strings.EqualFold(strings.TrimSpace(name), x.sw.Header) {`, `if strings.EqualFold(strings.TrimSpace(name), "x") {`, "./netpolicy", "TestSwapWhole"},
 	{"key swap: the Host is the name", "netpolicy/judge.go", `case !x.t.is(r.Host):`, `case false:`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: fields come back clean", "netpolicy/cleaned.go", `	cleanFields(r.Header, with)
 `, "", "./netpolicy", "TestSwap$"},
