@@ -26,44 +26,57 @@ const brokerDir = "/run/box" // where the broker's socket is inside
 // are counted together (kernel.pty.max), and one task could leave others none.
 const terminals = "256"
 
-// furnish does the mounts that need no task: it runs when the sandbox is born.
-func (b *birth) furnish() error {
+// furniture are the file systems of every sandbox, before they have their place in it.
+type furniture struct{ run, pts *os.File }
+
+func (f furniture) Close() {
+	for _, m := range []*os.File{f.run, f.pts} {
+		if m != nil {
+			m.Close()
+		}
+	}
+}
+
+func (b *birth) makeFurniture() error {
 	run, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, rootOwned("0755", "64k")...)
 	if err != nil {
 		return err
 	}
-	defer run.Close()
+	b.furniture.run = run
 	if b.broker, err = listen(run, b.slot); err != nil {
 		return fmt.Errorf("making the broker's socket: %w", err)
 	}
 	if err := setAttr(run, unix.MOUNT_ATTR_RDONLY, nil); err != nil {
 		return err
 	}
-	return inMounts(b.mounts, func() error {
-		var st unix.Statfs_t
-		if err := unix.Statfs("/proc", &st); err != nil || st.Type != unix.PROC_SUPER_MAGIC {
-			return fmt.Errorf("/proc inside is no proc file system (%w)", err)
+	b.furniture.pts, err = newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"}, [2]string{"max", terminals})
+	return err
+}
+
+// furnish does the mounts that need no task, on a thread in the sandbox's mount namespace.
+func (b *birth) furnish() error {
+	defer func() {
+		b.furniture.Close()
+		b.furniture = furniture{}
+	}()
+	var st unix.Statfs_t
+	if err := unix.Statfs("/proc", &st); err != nil || st.Type != unix.PROC_SUPER_MAGIC {
+		return fmt.Errorf("/proc inside is no proc file system (%w)", err)
+	}
+	for _, p := range masked {
+		if err := mask(p); err != nil {
+			return fmt.Errorf("masking %s: %w", p, err)
 		}
-		for _, p := range masked {
-			if err := mask(p); err != nil {
-				return fmt.Errorf("masking %s: %w", p, err)
-			}
+	}
+	for _, p := range readonly {
+		if err := freeze(p); err != nil {
+			return fmt.Errorf("making %s read-only: %w", p, err)
 		}
-		for _, p := range readonly {
-			if err := freeze(p); err != nil {
-				return fmt.Errorf("making %s read-only: %w", p, err)
-			}
-		}
-		pts, err := newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"}, [2]string{"max", terminals})
-		if err != nil {
-			return err
-		}
-		defer pts.Close()
-		if err := attach(pts, "/dev/pts"); err != nil {
-			return err
-		}
-		return attach(run, brokerDir)
-	})
+	}
+	if err := attach(b.furniture.pts, "/dev/pts"); err != nil {
+		return err
+	}
+	return attach(b.furniture.run, brokerDir)
 }
 
 // rootOwned are the options of a tmpfs whose folder is root's inside.
@@ -108,58 +121,72 @@ func freeze(path string) error {
 	return attach(m, path)
 }
 
-// moveIn does the mounts that belong to a task.
-func (b *birth) moveIn(s Spec, work, home *os.File, trees []*layers.Mount) error {
-	names, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, rootOwned("0755", "64k")...)
-	if err != nil {
+// belongings are the file systems of one task besides its layers.
+type belongings struct{ names, tmp, shm *os.File }
+
+func (l belongings) Close() {
+	for _, m := range []*os.File{l.names, l.tmp, l.shm} {
+		if m != nil {
+			m.Close()
+		}
+	}
+}
+
+// pack makes them.
+func (l *belongings) pack(s Spec) (err error) {
+	if l.names, err = newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, rootOwned("0755", "64k")...); err != nil {
 		return err
 	}
-	defer names.Close()
-	if err := writeNames(names, s.User); err != nil {
+	if err := writeNames(l.names, s.User); err != nil {
 		return fmt.Errorf("writing the user's name: %w", err)
 	}
 	open := append(rootOwned("1777", strconv.FormatInt(s.Limits.TmpBytes, 10)), [2]string{"nr_inodes", strconv.FormatInt(max(1024, s.Limits.TmpBytes/4096), 10)})
-	tmp, err := newMount("tmpfs", quiet, open...)
-	if err != nil {
+	if l.tmp, err = newMount("tmpfs", quiet, open...); err != nil {
 		return err
 	}
-	defer tmp.Close()
 	shm, err := newMount("tmpfs", quiet|unix.MOUNT_ATTR_NOEXEC, open...)
-	if err != nil {
+	l.shm = shm
+	return err
+}
+
+// moveIn does the mounts that belong to a task, on a thread in the sandbox's mount namespace.
+func (s *Sandbox) moveIn() error {
+	own := s.belongings
+	// Files can be bound from a mount that has a place only (before 6.15).
+	if err := attach(own.names, "/tmp"); err != nil {
 		return err
 	}
-	defer shm.Close()
-	return inMounts(b.mounts, func() error {
-		// Files can be bound from a mount that has a place only (before 6.15).
-		if err := attach(names, "/tmp"); err != nil {
+	for _, f := range []string{"passwd", "group"} {
+		m, err := cloneMount("/tmp/"+f, 0)
+		if err != nil {
 			return err
 		}
-		for _, f := range []string{"passwd", "group"} {
-			m, err := cloneMount("/tmp/"+f, 0)
-			if err != nil {
-				return err
-			}
-			defer m.Close()
-			if err := setAttr(m, unix.MOUNT_ATTR_RDONLY, nil); err != nil {
-				return err
-			}
-			if err := attach(m, "/etc/"+f); err != nil {
-				return err
-			}
-		}
-		if err := unix.Unmount("/tmp", unix.MNT_DETACH); err != nil {
+		defer m.Close()
+		if err := setAttr(m, unix.MOUNT_ATTR_RDONLY, nil); err != nil {
 			return err
 		}
-		for _, m := range []struct {
-			mount *os.File
-			at    string
-		}{{tmp, "/tmp"}, {shm, "/dev/shm"}, {work, workDir}, {home, homeDir}} {
-			if err := attach(m.mount, m.at); err != nil {
-				return err
-			}
+		if err := attach(m, "/etc/"+f); err != nil {
+			return err
 		}
-		return moveInTrees(s.Trees, trees)
-	})
+	}
+	if err := unix.Unmount("/tmp", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		mount *os.File
+		at    string
+	}{{own.tmp, "/tmp"}, {own.shm, "/dev/shm"}, {s.work.File, workDir}, {s.home.File, homeDir}} {
+		if err := attach(m.mount, m.at); err != nil {
+			return err
+		}
+	}
+	if err := moveInTrees(s.spec.Trees, s.trees); err != nil {
+		return err
+	}
+	if err := trust(s.spec.Trust); err != nil {
+		return fmt.Errorf("showing whom programs inside trust: %w", err)
+	}
+	return nil
 }
 
 // moveInTrees puts each tree at its name in a folder that holds nothing else.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
@@ -16,21 +17,23 @@ import (
 	"gurtos/sandbox/layers"
 )
 
-// A birth is a sandbox that has everything but a task: libcontainer's init
-// waits at the exec fifo behind all namespaces, with its privileges gone, and
-// box-init runs as soon as the fifo is opened.
+// A birth is a sandbox that has everything but a task: libcontainer's init stood
+// behind all namespaces at the exec fifo, with its privileges gone, the fifo was
+// opened, and box-init, which runs in its place, waits for what to run.
 type birth struct {
-	id     string // of the container and its control group
-	slot   int
-	group  *cgroup.Group
-	ct     *libcontainer.Container
-	proc   *libcontainer.Process
-	users  *os.File // user namespace that maps its layers
-	net    Namespace
-	mounts *os.File      // mount namespace
-	box    *net.UnixConn // to box-init
-	broker *net.UnixListener
-	out    *os.File // standard output and error
+	id        string // of the container and its control group
+	slot      int
+	group     *cgroup.Group
+	ct        *libcontainer.Container
+	proc      *libcontainer.Process
+	ended     bool     // proc was waited for
+	users     *os.File // user namespace that maps its layers
+	net       Namespace
+	furniture furniture
+	mounts    *os.File      // mount namespace
+	box       *net.UnixConn // to box-init
+	broker    *net.UnixListener
+	out       *os.File // standard output and error
 }
 
 // mostOpen is the soft and hard limit of open files, if boxd itself has as many.
@@ -63,76 +66,110 @@ func liftLimits() error {
 	return nil
 }
 
-// give makes a sandbox for the slot, up to the exec fifo. What libcontainer has
-// no need of is made while it works: the user namespace of the layers, and what
-// beside makes with it, unless that is nil.
-func (h *Host) give(slot int, beside func(users *os.File) error) (*birth, error) {
+// give makes a sandbox for the slot, up to box-init. What libcontainer has no need
+// of is made while it works: namespaces, file systems, and what beside makes with the
+// user namespace of the layers, unless that is nil. inside is what is done with it in
+// the sandbox's mount namespace.
+func (h *Host) give(slot int, beside func(users *os.File) error, inside func() error) (*birth, error) {
 	b := &birth{id: h.nextID(), slot: slot}
-	besides := make(chan error, 1)
-	go func() {
+	b.group = cgroup.Plan(filepath.Join(h.conf.Cgroup, b.id), defaults.cgroup())
+	net, rest := make(chan error, 1), make(chan error, 1)
+	var besides sync.WaitGroup
+	besides.Go(func() {
 		var err error
-		b.users, err = layers.NewUserns(layers.IDMap{Disk: 0, Host: 0}, layers.IDMap{Disk: layers.Canonical, Host: layers.UID(slot)})
-		if err == nil && beside != nil {
-			err = beside(b.users)
+		b.net, err = h.conf.Namespaces()
+		net <- err
+		if err == nil {
+			err = b.besides(beside)
 		}
-		besides <- err
-	}()
-	if err := errors.Join(h.bear(b), <-besides); err != nil {
+		rest <- err
+	})
+	err := h.bear(b, net, rest, inside)
+	besides.Wait()
+	if err != nil {
 		b.end()
 		return nil, err
 	}
 	return b, nil
 }
 
-// bear makes everything of b but its user namespace.
-func (h *Host) bear(b *birth) (err error) {
-	if b.net, err = h.conf.Namespaces(); err != nil {
+// besides makes what a sandbox is not made of, but gets.
+func (b *birth) besides(more func(users *os.File) error) (err error) {
+	if err := b.group.Find(); err != nil {
 		return err
 	}
-	if b.group, err = cgroup.New(filepath.Join(h.conf.Cgroup, b.id), defaults.cgroup()); err != nil {
+	if b.users, err = layers.NewUserns(layers.IDMap{Disk: 0, Host: 0}, layers.IDMap{Disk: layers.Canonical, Host: layers.UID(b.slot)}); err != nil {
 		return err
 	}
+	if err := b.makeFurniture(); err != nil {
+		return err
+	}
+	if more == nil {
+		return nil
+	}
+	return more(b.users)
+}
+
+// bear has libcontainer make b in the network namespace that net tells of, lets
+// box-init start, and furnishes the sandbox with what rest tells of.
+func (h *Host) bear(b *birth, net, rest <-chan error, inside func() error) (err error) {
 	conf := h.container(b)
-	inside, outside, err := sockets()
-	if err != nil {
-		return err
-	}
-	defer inside.Close()
-	if b.box, err = unixConn(outside); err != nil {
-		return err
-	}
-	in, out, err := stdio(b.slot)
+	in, outside, err := sockets()
 	if err != nil {
 		return err
 	}
 	defer in.Close()
+	if b.box, err = unixConn(outside); err != nil {
+		return err
+	}
+	null, out, err := stdio(b.slot)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
 	defer out.Close()
 	b.out = out.reader
 	b.proc = &libcontainer.Process{
 		Args: []string{toolsDir + "/box-init"}, Env: []string{"HOME=/"}, UID: layers.InsideUID, GID: layers.InsideUID,
-		Cwd: "/", Init: true, Stdin: in, Stdout: out.writer, Stderr: out.writer, ExtraFiles: []*os.File{inside}, LogLevel: "3",
+		Cwd: "/", Init: true, Stdin: null, Stdout: out.writer, Stderr: out.writer, ExtraFiles: []*os.File{in}, LogLevel: "3",
 	}
+	started := make(chan error, 1)
 	// The room's paths hold only in its namespace.
 	err = inMounts(h.room.ns, func() error {
 		if b.ct, err = libcontainer.Create(h.containers, b.id, conf); err != nil {
+			return fmt.Errorf("making a sandbox: %w", err)
+		}
+		if err := <-net; err != nil {
 			return err
 		}
-		return b.ct.Start(b.proc)
+		conf.Namespaces.Add(configs.NEWNET, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.net.File().Fd()))
+		if err := b.ct.Start(b.proc); err != nil {
+			return fmt.Errorf("making a sandbox: %w", err)
+		}
+		pid, err := b.proc.Pid()
+		if err != nil {
+			return err
+		}
+		if b.mounts, err = os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err != nil {
+			return err
+		}
+		go func() { started <- b.ct.Exec() }() // box-init, which waits for its program
+		if err := <-rest; err != nil {
+			return errors.Join(err, <-started)
+		}
+		err = enter(b.mounts)
+		if err == nil {
+			err = b.furnish()
+		}
+		if err == nil && inside != nil {
+			err = inside()
+		}
+		if err != nil {
+			err = fmt.Errorf("furnishing a sandbox: %w", err)
+		}
+		return errors.Join(err, <-started)
 	})
-	if err != nil {
-		return fmt.Errorf("making a sandbox: %w", err)
-	}
-	pid, err := b.proc.Pid()
-	if err != nil {
-		return err
-	}
-	if b.mounts, err = os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err != nil {
-		return err
-	}
-	if err := b.furnish(); err != nil {
-		return fmt.Errorf("furnishing a sandbox: %w", err)
-	}
-	return nil
+	return err
 }
 
 // container is what libcontainer is asked for. Mounts are few: each costs it a
@@ -149,7 +186,7 @@ func (h *Host) container(b *birth) *configs.Config {
 		Hostname: "box",
 		Namespaces: configs.Namespaces{
 			{Type: configs.NEWUSER}, {Type: configs.NEWNS}, {Type: configs.NEWPID}, {Type: configs.NEWIPC}, {Type: configs.NEWUTS},
-			{Type: configs.NEWCGROUP}, {Type: configs.NEWNET, Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.net.File().Fd())},
+			{Type: configs.NEWCGROUP}, {Type: configs.NEWNET}, // its path is told once it is made
 		},
 		UIDMappings: ids, GIDMappings: ids,
 		Capabilities: &configs.Capabilities{}, NoNewPrivileges: true, NoNewKeyring: true, // box-init joins an own keyring
@@ -166,11 +203,12 @@ func (h *Host) container(b *birth) *configs.Config {
 // end frees what b holds, its processes first.
 func (b *birth) end() error {
 	var errs []error
-	if b.ct != nil {
+	if b.ct != nil && !b.ended {
 		if err := b.ct.Signal(unix.SIGKILL); err == nil {
 			b.proc.Wait()
 		}
 	}
+	b.furniture.Close()
 	for _, c := range []interface{ Close() error }{b.box, b.broker, b.out, b.mounts, b.users, b.net} {
 		if !isNil(c) {
 			c.Close()

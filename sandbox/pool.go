@@ -74,7 +74,7 @@ func (h *Host) park(size int) bool {
 	if !ok {
 		return false
 	}
-	b, err := h.give(slot, nil)
+	b, err := h.give(slot, nil, nil)
 	if err != nil {
 		h.free(slot)
 		h.log.Warn("a sandbox could not be made ahead", "error", err) // the next task says why, or works

@@ -24,6 +24,7 @@ type Sandbox struct {
 	spec       Spec
 	work, home *layers.Mount
 	trees      []*layers.Mount
+	belongings belongings
 	cap        *quota.Cap    // nil when there is none
 	noMemory   atomic.Bool   // version 1 told so
 	done       chan struct{} // closed when nothing of it is left
@@ -55,9 +56,11 @@ func (h *Host) Start(ctx context.Context, spec Spec) (_ *Sandbox, err error) {
 
 func (s *Sandbox) start(ctx context.Context) (err error) {
 	if s.b != nil {
-		err = s.openLayers(s.b.users)
+		if err = s.openLayers(s.b.users); err == nil {
+			err = inMounts(s.b.mounts, s.moveIn)
+		}
 	} else {
-		s.b, err = s.h.give(s.spec.Slot, s.openLayers)
+		s.b, err = s.h.give(s.spec.Slot, s.openLayers, s.moveIn)
 	}
 	if err != nil {
 		return err
@@ -70,12 +73,6 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	if err := s.watchMemory(); err != nil {
 		return err
 	}
-	if err := s.b.moveIn(s.spec, s.work.File, s.home.File, s.trees); err != nil {
-		return err
-	}
-	if err := s.b.trust(s.spec.Trust); err != nil {
-		return fmt.Errorf("showing whom programs inside trust: %w", err)
-	}
 	if s.spec.Network != nil {
 		if err := s.spec.Network(s.b.net); err != nil {
 			return err
@@ -85,10 +82,18 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.b.ct.Exec(); err != nil {
-		return err
+	return s.send()
+}
+
+// send gives box-init its program.
+func (s *Sandbox) send() error {
+	err := boxinit.Program{Filter: s.h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable, Files: s.spec.Files}.Send(s.b.box)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) { // it has ended, and may have said why
+		if r, rerr := boxinit.ReadReport(s.b.box); rerr == nil && r.Err() != nil {
+			return r.Err()
+		}
 	}
-	return boxinit.Program{Filter: s.h.filter, Args: s.spec.Args, Env: s.spec.Env, Dir: workDir, Writable: writable, Files: s.spec.Files}.Send(s.b.box)
+	return err
 }
 
 // settled closes what was needed to make the sandbox and isn't to run it: a
@@ -97,12 +102,14 @@ func (s *Sandbox) start(ctx context.Context) (err error) {
 func (s *Sandbox) settled() {
 	s.b.users.Close()
 	s.b.mounts.Close()
+	s.belongings.Close()
 	for _, m := range append([]*layers.Mount{s.work, s.home}, s.trees...) {
 		m.File.Close() // it has its place
 	}
 }
 
-// openLayers caps and mounts the layers, mapped through users.
+// openLayers caps and mounts the layers, mapped through users, and makes what else is
+// the task's.
 func (s *Sandbox) openLayers(users *os.File) (err error) {
 	h := s.h
 	if h.quota != nil { // before anything is mounted
@@ -123,7 +130,7 @@ func (s *Sandbox) openLayers(users *os.File) (err error) {
 		}
 		s.trees = append(s.trees, m)
 	}
-	return nil
+	return s.belongings.pack(s.spec)
 }
 
 // writable is what Landlock lets a task write, where the kernel has it. The
@@ -183,6 +190,7 @@ func (s *Sandbox) watch() Exit {
 		told = true
 	}
 	st, err := s.b.proc.Wait() // PID 1: the kernel has ended the others before it
+	s.b.ended = true
 	var exit *os.ProcessState
 	if st != nil {
 		exit = st
@@ -263,6 +271,7 @@ func (s *Sandbox) free() {
 			s.h.log.Error("a sandbox left something behind", "sandbox", s.spec.ID, "error", err)
 		}
 	}
+	s.belongings.Close()
 	for _, m := range append(s.trees, s.work, s.home) {
 		if m != nil {
 			m.Close()

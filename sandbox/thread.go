@@ -27,11 +27,19 @@ func inMounts(ns *os.File, f func() error) error {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return os.NewSyscallError("unshare", err)
 		}
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("entering a mount namespace: %w", err)
+		if err := enter(ns); err != nil {
+			return err
 		}
 		return f()
 	})
+}
+
+// enter takes a thread of inMounts into another mount namespace.
+func enter(ns *os.File) error {
+	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("entering a mount namespace: %w", err)
+	}
+	return nil
 }
 
 // newNet makes a network namespace with a loopback that is up. It belongs to

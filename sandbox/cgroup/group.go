@@ -23,14 +23,25 @@ type Group struct {
 	m      cgroups.Manager
 }
 
-// New describes the group at path, such as /gurtos/tasks/s1, without making it.
-func New(path string, l Limits) (*Group, error) {
-	c := &cgroups.Cgroup{Path: path, Resources: l.Resources()}
-	m, err := manager.New(c)
-	if err != nil {
-		return nil, fmt.Errorf("control group %s: %w", path, err)
+// Plan describes the group at path, such as /gurtos/tasks/s1, without making it. Find
+// looks up where it lies, before anything else is done with it here.
+func Plan(path string, l Limits) *Group {
+	return &Group{Config: &cgroups.Cgroup{Path: path, Resources: l.Resources()}}
+}
+
+// Find reads the machine's tables of control groups, for some tenths of a millisecond.
+func (g *Group) Find() (err error) {
+	own := *g.Config // libcontainer has the other one meanwhile
+	if g.m, err = manager.New(&own); err != nil {
+		return fmt.Errorf("control group %s: %w", g.Config.Path, err)
 	}
-	return &Group{c, m}, nil
+	return nil
+}
+
+// New is a group whose place is found.
+func New(path string, l Limits) (*Group, error) {
+	g := Plan(path, l)
+	return g, g.Find()
 }
 
 // Set changes the limits of the group, which must exist.
@@ -138,6 +149,32 @@ func Missing(parent string) ([]string, error) {
 		}
 	}
 	return absent(have, "cpu", "memory", "pids", "devices", "freezer"), nil
+}
+
+// Prepare makes the group at parent, which Sweep removed, ready for groups in it: with
+// version 1 they then begin with its processors, memory nodes and devices, and nothing
+// has to be told to each. To tell a group its processors has the kernel lay out anew
+// what runs where on the whole machine.
+func Prepare(parent string) error {
+	if Unified() {
+		return nil
+	}
+	g, err := New(parent, Limits{})
+	if err != nil {
+		return err
+	}
+	if err := g.m.Apply(-1); err != nil { // nothing is put in
+		return fmt.Errorf("control group %s: %w", parent, err)
+	}
+	if err := g.m.Set(&cgroups.Resources{Devices: deviceRules()}); err != nil {
+		return fmt.Errorf("control group %s: %w", parent, err)
+	}
+	if dir := g.m.Path("cpuset"); dir != "" {
+		if err := cgroups.WriteFile(dir, "cgroup.clone_children", "1"); err != nil {
+			return fmt.Errorf("control group %s: %w", parent, err)
+		}
+	}
+	return nil
 }
 
 // SharesIO tells whether the machine shares out its disks by weight.

@@ -22,12 +22,10 @@ func (l Limits) Resources() *cgroups.Resources {
 		MemorySwap: l.Memory, // memory and swap together: no swap
 		PidsLimit:  &l.Pids,
 		CpuShares:  uint64(max(2, l.Weight*1024/100)), // version 1: 1024 is the usual group, 100 in version 2
-		CpuPeriod:  cpuPeriod,
-		CpuQuota:   -1,
 		Devices:    deviceRules(),
 	}
-	if l.CPUMilli > 0 {
-		r.CpuQuota = max(1000, l.CPUMilli*cpuPeriod/1000)
+	if l.CPUMilli > 0 { // a new group has no cap, and to say so once more costs a fifth of a millisecond
+		r.CpuPeriod, r.CpuQuota = cpuPeriod, max(1000, l.CPUMilli*cpuPeriod/1000)
 	}
 	if Unified() {
 		r.CpuShares = 0

@@ -25,8 +25,8 @@ func TestResources(t *testing.T) {
 	if r.Memory != 1<<30 || r.MemorySwap != r.Memory || *r.PidsLimit != 10 || r.CpuQuota != 150_000 || r.CpuPeriod != 100_000 {
 		t.Errorf("%+v", r)
 	}
-	if none := (Limits{Memory: 1, Pids: 1, Weight: 1}).Resources(); none.CpuQuota != -1 {
-		t.Errorf("no cap on the CPU is a quota of %d", none.CpuQuota)
+	if none := (Limits{Memory: 1, Pids: 1, Weight: 1}).Resources(); none.CpuQuota != 0 || none.CpuPeriod != 0 {
+		t.Errorf("no cap on the CPU is a quota of %d in %d µs", none.CpuQuota, none.CpuPeriod)
 	}
 	if r.Devices[0].Allow || len(r.Devices) != 9 {
 		t.Errorf("device rules %+v", r.Devices)

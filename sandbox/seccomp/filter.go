@@ -2,6 +2,7 @@ package seccomp
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/net/bpf"
@@ -17,7 +18,9 @@ const (
 
 const x32Bit = 0x40000000 // set in the number of every call of the x32 ABI
 
-// Filter compiles a table to the program that box-init loads.
+// Filter compiles a table to the program that box-init loads. It finds a call's number
+// by halving: the kernel runs the program once for each number as it is loaded, to know
+// which calls need it at all, and for those that do each time.
 func Filter(table []Row) ([]bpf.RawInstruction, error) {
 	prog := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
@@ -27,7 +30,7 @@ func Filter(table []Row) ([]bpf.RawInstruction, error) {
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
 		errno(unix.ENOSYS),
 	}
-	var allowed, refused []uint32
+	rows := map[uint32]Row{}
 	seen := map[string]bool{}
 	for _, row := range table {
 		for _, name := range row.Names() {
@@ -36,34 +39,70 @@ func Filter(table []Row) ([]bpf.RawInstruction, error) {
 				return nil, fmt.Errorf("seccomp table: %s is unknown or stands there twice", name)
 			}
 			seen[name] = true
-			switch {
-			case row.Verdict == Refuse:
-				refused = append(refused, nr)
-			case row.Verdict == Allow && len(row.Refusals) > 0:
-				prog = append(prog, guarded(nr, row.Refusals)...)
-			case row.Verdict == Allow:
-				allowed = append(allowed, nr)
-			}
+			rows[nr] = row
 		}
 	}
-	prog = append(prog, ranges(allowed, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})...)
-	prog = append(prog, ranges(refused, errno(unix.EPERM))...)
-	prog = append(prog, errno(unix.ENOSYS))
-	return bpf.Assemble(prog)
+	return bpf.Assemble(append(prog, halves(pieces(rows))...))
+}
+
+// A piece is the numbers from one on, up to the next piece, that get the same answer.
+type piece struct {
+	from uint32
+	code []bpf.Instruction
+}
+
+// pieces cuts all numbers that there may be; those without a row don't exist.
+func pieces(rows map[uint32]Row) []piece {
+	out := []piece{{0, []bpf.Instruction{errno(unix.ENOSYS)}}}
+	add := func(from uint32, code []bpf.Instruction) {
+		last := &out[len(out)-1]
+		switch {
+		case slices.Equal(last.code, code):
+		case last.from == from:
+			last.code = code
+		default:
+			out = append(out, piece{from, code})
+		}
+	}
+	for _, nr := range slices.Sorted(maps.Keys(rows)) {
+		add(nr, rows[nr].code())
+		if _, ok := rows[nr+1]; !ok {
+			add(nr+1, []bpf.Instruction{errno(unix.ENOSYS)})
+		}
+	}
+	return out
+}
+
+// halves jumps to the code of the piece that holds the number in the accumulator.
+func halves(all []piece) []bpf.Instruction {
+	if len(all) == 1 {
+		return all[0].code
+	}
+	mid := len(all) / 2
+	low, high := halves(all[:mid]), halves(all[mid:])
+	if len(low) <= 0xff {
+		return slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: all[mid].from, SkipTrue: uint8(len(low))}}, low, high)
+	}
+	return slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: all[mid].from, SkipFalse: 1}, bpf.Jump{Skip: uint32(len(low))}}, low, high)
 }
 
 func errno(e unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
 }
 
-// guarded answers call nr by its refusals, else allows it; other calls go past.
-func guarded(nr uint32, refusals []Refusal) []bpf.Instruction {
-	var body []bpf.Instruction
-	for _, r := range refusals {
-		body = append(body, r.code()...)
+// code answers a call of the row. It ends in an answer.
+func (r Row) code() []bpf.Instruction {
+	switch r.Verdict {
+	case Refuse:
+		return []bpf.Instruction{errno(unix.EPERM)}
+	case Absent:
+		return []bpf.Instruction{errno(unix.ENOSYS)}
 	}
-	body = append(body, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
-	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipTrue: 1}, bpf.Jump{Skip: uint32(len(body))}}, body...)
+	var body []bpf.Instruction
+	for _, f := range r.Refusals {
+		body = append(body, f.code()...)
+	}
+	return append(body, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
 }
 
 // code returns Errno when all conditions hold, else falls out at its end. It is
@@ -89,25 +128,4 @@ func (r Refusal) code() []bpf.Instruction {
 		tail = append(block, tail...)
 	}
 	return tail
-}
-
-// ranges returns then for the numbers, which it merges where they follow one
-// another; the accumulator holds the number.
-func ranges(nrs []uint32, then bpf.Instruction) []bpf.Instruction {
-	slices.Sort(nrs)
-	var out []bpf.Instruction
-	for i := 0; i < len(nrs); {
-		j := i
-		for j+1 < len(nrs) && nrs[j+1] == nrs[j]+1 {
-			j++
-		}
-		if i == j {
-			out = append(out, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: nrs[i], SkipTrue: 1}, then)
-		} else {
-			out = append(out, bpf.JumpIf{Cond: bpf.JumpLessThan, Val: nrs[i], SkipTrue: 2},
-				bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: nrs[j], SkipTrue: 1}, then)
-		}
-		i = j + 1
-	}
-	return out
 }
