@@ -14,7 +14,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
+	"net/textproto"
 	"os"
 	"slices"
 	"strings"
@@ -178,7 +180,12 @@ func TestSwap(t *testing.T) {
 			for _, abort := range []bool{false, true} {
 				t.Run(fmt.Sprintf("h2 %v, stream %v, abort %v", h2, stream, abort), func(t *testing.T) {
 					x.program.t = t
-					res, err := x.client(x.ca.PEM(), h2).Do(post(t, all, ask(stream, abort, trueKey, spellings...), "X-Api-Key", placeholder))
+					var ahead []string
+					ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+						ahead = append(ahead, fmt.Sprint(code, h))
+						return nil
+					}})
+					res, err := x.client(x.ca.PEM(), h2).Do(post(t, all, ask(stream, abort, trueKey, spellings...), "X-Api-Key", placeholder).WithContext(ctx))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -190,7 +197,7 @@ func TestSwap(t *testing.T) {
 					if res.ProtoMajor != map[bool]int{false: 1, true: 2}[h2] {
 						t.Errorf("it came by %s", res.Proto)
 					}
-					whole := string(body) + fmt.Sprint(res.Header, res.Trailer)
+					whole := string(body) + fmt.Sprint(res.Header, res.Trailer, ahead)
 					for _, s := range spellings[:3] {
 						if strings.Contains(whole, s) {
 							t.Errorf("the key comes back as %q in %q", s, whole)
