@@ -73,13 +73,8 @@ func (b *Build) goBuild(ctx context.Context, log io.Writer, p program, bin strin
 }
 
 func (b *Build) cBuild(ctx context.Context, log io.Writer, bin string) error {
-	sources, err := filepath.Glob(filepath.Join(b.Root, "sandbox", "boxinit", "*.c"))
-	if err != nil || len(sources) == 0 {
-		return err
-	}
 	out := filepath.Join(bin, boxInit)
-	args := []string{"-static", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-Wl,--build-id=none", "-ffile-prefix-map=" + b.Root + "=.", "-o", out + ".next"}
-	if err := b.compile(exec.CommandContext(ctx, "gcc", append(args, sources...)...), log, "sandbox/boxinit"); err != nil {
+	if err := b.compile(exec.CommandContext(ctx, "gcc", "@sandbox/boxinit/gcc.args", "-o", out+".next"), log, "sandbox/boxinit"); err != nil {
 		return err
 	}
 	return os.Rename(out+".next", out) // gcc writes in place, and a running box-init can't be overwritten

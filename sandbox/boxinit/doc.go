@@ -1,5 +1,7 @@
-// Package boxinit owns PID 1 of a sandbox: box-init.c, a small static program,
-// and the protocol that it speaks with boxd over the socket at its descriptor 3.
+// Package boxinit owns PID 1 of a sandbox: box-init.c, a small program without a
+// C library (start.c has what it needs of one; gcc.args are the arguments that make
+// it, from the root of all sources), and the protocol that it speaks with boxd over
+// the socket at its descriptor 3.
 //
 // boxd sends one Program: five 32-bit counts in the machine's byte order (bytes
 // of the body, filter instructions, arguments, environment entries, writable

@@ -87,7 +87,7 @@ func build(dir string) error {
 		return err
 	}
 	for _, c := range []*exec.Cmd{
-		exec.Command("gcc", "-static", "-Os", "-o", dir+"/box-init", "sandbox/boxinit/box-init.c"),
+		exec.Command("gcc", "@sandbox/boxinit/gcc.args", "-o", dir+"/box-init"),
 		exec.Command("go", "build", "-o", dir+"/worker", "./cmd/worker"),
 	} {
 		c.Dir = root

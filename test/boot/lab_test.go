@@ -159,7 +159,7 @@ func guestTests(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{
 		"tools/worker":   box.GoBuild(t, "gurtos/cmd/worker"),
-		"tools/box-init": gcc(t, "sandbox/boxinit/box-init.c"),
+		"tools/box-init": boxInit(t),
 		"tools/attempts": gcc(t, "test/hostile/attempts.c"),
 		"tools/hog":      gcc(t, "sandbox/hog.c"),
 		"tools/boxd":     box.GoStatic(t, "gurtos/cmd/boxd"),
@@ -177,6 +177,17 @@ func asked(subtest string) bool {
 	_, pattern, some := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	match, err := regexp.MatchString(pattern, subtest)
 	return !some || err != nil || match
+}
+
+func boxInit(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "box-init")
+	cmd := exec.Command("gcc", "@sandbox/boxinit/gcc.args", "-o", file)
+	cmd.Dir = box.Root()
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("gcc box-init: %v\n%s", err, text)
+	}
+	return file
 }
 
 func gcc(t *testing.T, source string) string {
