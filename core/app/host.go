@@ -130,6 +130,7 @@ func (h *host) load(ctx context.Context) error {
 // startTriggers starts the app's triggers, one after the other.
 func (h *host) startTriggers(ctx context.Context) {
 	defer close(h.triggered)
+	all := true
 	for _, name := range h.made.Triggers {
 		var out struct {
 			Stops bool `json:"stops"`
@@ -140,11 +141,15 @@ func (h *host) startTriggers(ctx context.Context) {
 				return
 			}
 			h.a.trouble("the trigger %s could not start: %v", name, err)
+			all = false // it may be there again the next time
 			continue
 		}
 		h.mu.Lock()
 		h.stops[name] = out.Stops
 		h.mu.Unlock()
+	}
+	if all && h.r.opt.Watcher != nil {
+		h.r.opt.Watcher.Begun(h.a.name)
 	}
 }
 

@@ -115,5 +115,6 @@ type Space interface {
 // Watcher watches the clock and files for the triggers of apps.
 type Watcher interface {
 	Add(ctx context.Context, app string, w watch.Watch, fire watch.Fire) (stop func(), err error)
+	Begun(app string)                          // its triggers have been started, all of them
 	Off(ctx context.Context, app string) error // what is due from now on is nobody's
 }

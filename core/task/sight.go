@@ -83,13 +83,17 @@ func (t *Tasks) Hold(app, trigger, workspace string, s ...watch.Sight) {
 // HoldFor lets go of what watches hold that keep says no to.
 func (t *Tasks) HoldFor(keep func(app, trigger string) bool) {
 	t.mu.Lock()
+	had := len(t.sights)
 	for k := range t.sights {
 		if !keep(k[0], k[1]) {
 			delete(t.sights, k)
 		}
 	}
+	gone := had - len(t.sights)
 	t.mu.Unlock()
-	t.tidy()
+	if gone > 0 {
+		t.tidy()
+	}
 }
 
 // holdSeen holds what the log says that apps were told of last, as far as it is still

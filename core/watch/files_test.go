@@ -304,6 +304,50 @@ func TestUndoneLayerStaysForAWatch(t *testing.T) {
 	gone(t, layer)
 }
 
+// What an app that runs again doesn't watch any more holds nothing on disk: once its
+// triggers are known, or when it has been away for too long. What it watches again is
+// told of the layer that went meanwhile.
+func TestWatchThatDoesNotComeBack(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		then  func(w *world)
+		stays bool
+	}{
+		{"its app has started its triggers, and it was not among them", func(w *world) { w.ws.Begun("hello") }, false},
+		{"another app has", func(w *world) { w.ws.Begun("other") }, true},
+		{"it came back before", func(w *world) {
+			w.add("hello", files("notes", "home"))
+			w.ws.Begun("hello")
+		}, true},
+		{"9 minutes pass", func(w *world) { w.pass(9 * time.Minute) }, true},
+		{"20 minutes pass", func(w *world) { w.pass(20 * time.Minute) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, "UTC", "2026-12-01 07:00")
+			id := w.put("home", "a", "1")
+			layer := filepath.Join(w.home, "tasks", id, "layer")
+			w.pass(25 * time.Minute)
+			w.add("hello", files("notes", "home"))()
+			w.undo(id)
+			c.then(w)
+			if !c.stays {
+				gone(t, layer)
+				w.add("hello", files("notes", "home"))
+				w.stirs()
+				w.pass(time.Minute)
+				w.want() // it goes on from what is left, and takes nothing for new
+				return
+			}
+			w.put("home", "b", "1") // has the janitor look
+			if w.on == 0 {
+				w.add("hello", files("notes", "home"))
+			}
+			w.settles("deleted a, added b")
+			gone(t, layer)
+		})
+	}
+}
+
 // gone waits until a folder is deleted.
 func gone(t *testing.T, dir string) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -58,9 +59,9 @@ type Watches struct {
 	wg     sync.WaitGroup // the watches, and who follows the log
 	closed bool           // guarded by mu
 
-	mu  sync.Mutex
-	all map[[2]string]*watching // by app and trigger
-	new map[[2]string]bool      // all that were ever added
+	mu   sync.Mutex
+	all  map[[2]string]*watching     // by app and trigger
+	left map[[2]string]time.Duration // those that ended, and may be added again: by the clock's Mono, when
 }
 
 // New begins to follow the log. Close it before the tasks and the log.
@@ -71,7 +72,7 @@ func New(o Options) *Watches {
 	if o.Slog == nil {
 		o.Slog = slog.Default()
 	}
-	w := &Watches{opt: o, all: map[[2]string]*watching{}, new: map[[2]string]bool{}}
+	w := &Watches{opt: o, all: map[[2]string]*watching{}, left: map[[2]string]time.Duration{}}
 	w.ctx, w.end = context.WithCancel(context.Background())
 	w.wg.Go(w.follow)
 	w.wg.Go(w.letGo)
@@ -144,7 +145,8 @@ func (ws *Watches) enter(key [2]string, one *watching) error {
 	if n >= maxWatches {
 		return &Invalid{fmt.Sprintf("trigger %q: %s has %d of them already, and no app may have more", cut(key[1]), key[0], n)}
 	}
-	ws.all[key], ws.new[key] = one, true
+	ws.all[key] = one
+	delete(ws.left, key)
 	return nil
 }
 
@@ -154,6 +156,7 @@ func (ws *Watches) leave(key [2]string, one *watching) {
 	defer ws.mu.Unlock()
 	if ws.all[key] == one {
 		delete(ws.all, key)
+		ws.left[key] = ws.opt.Clock.Mono()
 	}
 }
 
@@ -175,25 +178,42 @@ func (ws *Watches) Off(ctx context.Context, app string) error {
 	return err
 }
 
-// patience is how long after the start an app may come back to what its watches of files
-// were told last. Layers that were undone meanwhile stay on disk for it.
-const patience = 10 * time.Minute
-
-// letGo ends the holds of watches that nobody added again.
-func (ws *Watches) letGo() {
-	for begin := ws.opt.Clock.Mono(); ws.ctx.Err() == nil; {
-		left := begin + patience - ws.opt.Clock.Mono()
-		if left <= 0 {
-			break
-		}
-		ws.opt.Clock.Wait(ws.ctx, left)
-	}
-	if ws.ctx.Err() != nil {
-		return
-	}
+// Begun says that an app has started all of its triggers: what it watched before and
+// does not watch now, it has given up.
+func (ws *Watches) Begun(app string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.opt.Tasks.HoldFor(func(app, trigger string) bool { return ws.new[[2]string{app, trigger}] })
+	maps.DeleteFunc(ws.left, func(key [2]string, _ time.Duration) bool { return key[0] == app })
+	ws.opt.Tasks.HoldFor(func(a, trigger string) bool { return a != app || ws.all[[2]string{a, trigger}] != nil })
+}
+
+// patience is how long after the start, or after its process ended, an app may come back
+// to what its watches of files were told last. Layers that were undone meanwhile stay on
+// disk for it.
+const patience = 10 * time.Minute
+
+// letGo ends the holds of watches that nobody added again in time.
+func (ws *Watches) letGo() {
+	for begin := ws.opt.Clock.Mono(); ; begin += patience {
+		for {
+			left := begin + patience - ws.opt.Clock.Mono()
+			if left <= 0 {
+				break
+			}
+			ws.opt.Clock.Wait(ws.ctx, left)
+			if ws.ctx.Err() != nil {
+				return
+			}
+		}
+		ws.mu.Lock()
+		late := ws.opt.Clock.Mono() - patience
+		maps.DeleteFunc(ws.left, func(_ [2]string, at time.Duration) bool { return at <= late })
+		ws.opt.Tasks.HoldFor(func(app, trigger string) bool {
+			_, left := ws.left[[2]string{app, trigger}]
+			return left || ws.all[[2]string{app, trigger}] != nil
+		})
+		ws.mu.Unlock()
+	}
 }
 
 // follow wakes the watches that a line of the log concerns.

@@ -37,9 +37,8 @@ type world struct {
 	ws    *watch.Watches
 	zone  string
 
-	quit  func()
-	began time.Duration // by the clock's Mono
-	on    int           // watches
+	quit func()
+	on   int // watches
 
 	mu     sync.Mutex
 	fired  []string
@@ -125,7 +124,7 @@ func (w *world) boot() {
 		w.t.Fatal(err)
 	}
 	w.ws = watch.New(watch.Options{Tasks: w.tasks, Events: w.log, Zone: w.inZone, Clock: w.clock, Slog: quiet})
-	w.on, w.began = 0, w.clock.Mono()
+	w.on = 0
 	w.quit = func() {
 		w.ws.Close()
 		cancel()
@@ -214,11 +213,8 @@ func (w *world) still() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), generous)
 	defer cancel()
-	n := w.on
-	if w.clock.Mono() < w.began+10*time.Minute {
-		n++ // one waits to let go of what nobody holds
-	}
-	if err := w.clock.Waiting(ctx, n); err != nil {
+	// One more waits to let go of what nobody holds.
+	if err := w.clock.Waiting(ctx, w.on+1); err != nil {
 		w.t.Fatal(err)
 	}
 }
