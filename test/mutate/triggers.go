@@ -59,6 +59,9 @@ var triggers = []Guard{
 	}
 `, ``, "./core/watch", "TestUndoneLayerStaysForAWatch"},
 	{"files: and no longer than that", "core/task/sight.go", `		if !keep(k[0], k[1]) {`, `		if keep == nil {`, "./core/watch", "TestUndoneLayerStaysForAWatch"},
+	{"files: what an app watches no more holds nothing", "core/app/host.go", `	if all && h.r.opt.Watcher != nil {`, `	if !all && h.r.opt.Watcher != nil {`, "./test/triggers", "TestWatchIsTakenOut"},
+	{"files: and of no other app", "core/watch/watches.go", `return a != app || ws.all[`, `return ws.all[`, "./core/watch", "TestWatchThatDoesNotComeBack"},
+	{"files: one that is away for long holds nothing", "core/watch/watches.go", `return at <= late })`, `return at < 0 })`, "./core/watch", "TestWatchThatDoesNotComeBack"},
 	{"files: a cut call is made again", "core/watch/watching.go", `errors.Is(said, ErrNotTaken) || cut {`, `errors.Is(said, ErrNotTaken) || cut && w.fail < 0 {`, "./core/watch", "TestBoxEndsDuringACall"},
 	{"globs: a * stays in its name", "core/watch/glob.go", `	names := strings.Split(path, "/")
 	i, k`, `	names := strings.SplitN(path, "/", 2)

@@ -1,6 +1,7 @@
 package triggers
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,6 +116,38 @@ func TestFilesStartATask(t *testing.T) {
 	made = w.until("the task after the start", nth(2, func(l line) bool { return l.Type == "task.created" && l.App == "watcher" }))
 	if !strings.Contains(made.Spec.Prompt, "deleted notes/a.md") {
 		t.Errorf("it was told of %q", made.Spec.Prompt)
+	}
+}
+
+// An app that is read anew without its watch of files holds none of its layers any more.
+func TestWatchIsTakenOut(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"watcher": watcher})
+	w.noted("trigger armed", func(l line) bool { return l.data("trigger") == "notes" })
+	var put struct{ ID string }
+	must(t, json.Unmarshal([]byte(w.do("PUT", "/api/workspaces/home/files?path=notes/a.md", "a", 201)), &put))
+	w.wake(500 * time.Millisecond)
+	w.until("it was told", func(l line) bool { return l.what() == "files seen" })
+	before, rest, _ := strings.Cut(watcher, "    onFileChange({")
+	_, after, found := strings.Cut(rest, "    webhook({")
+	if !found {
+		t.Fatal("the app is another one")
+	}
+	w.write("tracks/watcher/track.ts", before+"    webhook({"+after)
+	w.do("PUT", "/api/apps/watcher", `{"on":true}`, 200)
+	w.do("POST", "/api/tasks/"+put.ID+"/undo", "", 200)
+	layer := filepath.Join(w.home, "tasks", put.ID, "layer")
+	look := time.NewTicker(20 * time.Millisecond) // nobody tells when it is deleted
+	defer look.Stop()
+	late := time.After(generous)
+	for {
+		if _, err := os.Stat(layer); os.IsNotExist(err) {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-late:
+			t.Fatal("the layer stays")
+		}
 	}
 }
 
