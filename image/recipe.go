@@ -57,7 +57,10 @@ var Tasks = Root{
 }
 
 // tried are the programs that agents use and that Tasks doesn't bring: test/programs tries them in tasks.
-var tried = []string{"golang-go", "chromium-headless-shell", "postgresql-17", "gnupg", "default-jdk-headless"}
+var tried = []string{
+	"golang-go", "chromium-headless-shell", "postgresql-17", "gnupg", "default-jdk-headless",
+	"python3-requests", "python3-grpcio", "python3-websockets", // clients of the network
+}
 
 // TestTasks is Tasks and those; no image ever holds it.
 var TestTasks = func() Root {

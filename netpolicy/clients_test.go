@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gurtos/test/internet/shops"
 )
 
 const javaClient = `
@@ -44,8 +46,8 @@ public class Main {
 func TestNothingBreaks(t *testing.T) {
 	i := outside(t)
 	i.name("example.com", webAddr, webAddr6)
-	serveSSH(t, i)
-	servePostgres(t, i)
+	serveTCP(t, i, 22, func(c *net.TCPConn) { shops.SSH(c) })
+	serveTCP(t, i, 5432, func(c *net.TCPConn) { shops.Postgres(c) })
 	s, blocked := space(t, "example.com")
 
 	dir := openDir(t)

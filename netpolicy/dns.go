@@ -166,10 +166,14 @@ func (s *nameServer) reverse(m *dns.Msg, ask dns.Question) {
 	}
 }
 
+// HostName is what a sandbox calls itself. Programs look that up, git for one whenever it
+// is not told who commits.
+const HostName = "box"
+
 // own are the names of the namespace itself (RFC 6761, section 6.3).
 func own(name string) ([]netip.Addr, bool) {
 	low := strings.ToLower(name)
-	if low == "localhost." || strings.HasSuffix(low, ".localhost.") {
+	if low == "localhost." || strings.HasSuffix(low, ".localhost.") || low == HostName+"." {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, true
 	}
 	return nil, false

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gurtos/netpolicy/authority"
+	"gurtos/test/internet/shops"
 )
 
 // The tests run in a network and mount namespace of their own, in which a veth
@@ -469,7 +470,7 @@ func (i *internet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "you reached %s%s", r.Host, r.URL.Path)
 }
 
-var theShops = sync.OnceValue(shops)
+var theShops = sync.OnceValue(shops.Web)
 
 // name makes a name exist.
 func (i *internet) name(name string, addrs ...string) {

@@ -107,8 +107,13 @@ func TestOwnLoopback(t *testing.T) {
 		}
 		pc.Close()
 	}
-	if a, err := p.lookup("localhost", false); err != nil || a.String() != "127.0.0.1" {
-		t.Errorf("localhost is %v, %v", a, err)
+	for _, name := range []string{"localhost", "a.localhost", "LocalHost", HostName} {
+		if a, err := p.lookup(name, false); err != nil || a.String() != "127.0.0.1" {
+			t.Errorf("%s is %v, %v", name, a, err)
+		}
+		if a, err := p.lookup(name, true); err != nil || a.String() != "::1" {
+			t.Errorf("%s is %v, %v", name, a, err)
+		}
 	}
 	if b := blocked(); len(b) > 0 {
 		t.Errorf("blocked %q", b)

@@ -1,8 +1,6 @@
 package programs
 
 import (
-	"archive/zip"
-	"bytes"
 	"crypto/sha1" //nolint:gosec // npm's shasum
 	"crypto/sha512"
 	"encoding/base64"
@@ -20,6 +18,7 @@ import (
 	"testing"
 
 	"gurtos/test/daemon"
+	"gurtos/test/internet/shops"
 )
 
 // shop is every web host of the internet: registries of packages that the test makes, a git server, and a place to meet.
@@ -111,20 +110,6 @@ func write(dir string, files ...string) error {
 	return nil
 }
 
-func zipped(files ...string) []byte {
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for i := 0; i < len(files); i += 2 {
-		w, err := z.Create(files[i])
-		if err != nil {
-			panic(err) // a buffer takes everything
-		}
-		w.Write([]byte(files[i+1])) //nolint:errcheck // the same
-	}
-	z.Close()
-	return b.Bytes()
-}
-
 // npm makes n packages with npm pack and lays them out as a registry answers. Package 0 needs all the others: each needs those at twice its number.
 // Each has some files, a program and a script that runs when it is installed.
 func (s *shop) npm(t *testing.T, n int) {
@@ -196,7 +181,7 @@ func (s *shop) npm(t *testing.T, n int) {
 func wheels(w http.ResponseWriter, r *http.Request) {
 	wheel := func(name, meta, code, more string) []byte {
 		info := name + "-1.0.dist-info/"
-		return zipped(name+"/__init__.py", code, info+"METADATA", "Metadata-Version: 2.1\nName: "+name+"\nVersion: 1.0\n"+meta,
+		return shops.Zip(name+"/__init__.py", code, info+"METADATA", "Metadata-Version: 2.1\nName: "+name+"\nVersion: 1.0\n"+meta,
 			info+"WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n", info+"entry_points.txt", more,
 			info+"RECORD", name+"/__init__.py,,\n"+info+"METADATA,,\n"+info+"WHEEL,,\n"+info+"entry_points.txt,,\n"+info+"RECORD,,\n")
 	}
@@ -225,7 +210,7 @@ func (s *shop) modules() error {
 		}
 		at := path + "@v1.0.0/"
 		if err := write(filepath.Join(s.dir, "go", path, "@v"), "list", "v1.0.0\n", "v1.0.0.info", `{"Version":"v1.0.0","Time":"2026-01-01T00:00:00Z"}`, "v1.0.0.mod", mod,
-			"v1.0.0.zip", string(zipped(at+"go.mod", mod, at+"m.go", code))); err != nil {
+			"v1.0.0.zip", string(shops.Zip(at+"go.mod", mod, at+"m.go", code))); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package netpolicy
+package shops
 
 import (
 	"archive/tar"
@@ -21,15 +21,15 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"testing"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/net/websocket"
 )
 
-// shops are what the internet's web hosts have beside their pages: registries of
-// packages, a git server, a WebSocket and a gRPC service.
-func shops() *http.ServeMux {
+// Web is what web hosts have beside their pages, whatever their name: registries of
+// packages at /npm/, /pip/ and /go/, git's repository at /git/left.git, an echo by
+// WebSocket at /ws and one by gRPC, shop.Echo/Talk.
+func Web() *http.ServeMux {
 	m := http.NewServeMux()
 	m.HandleFunc("/npm/left", func(w http.ResponseWriter, r *http.Request) {
 		tgz := npmPackage()
@@ -45,7 +45,7 @@ func shops() *http.ServeMux {
 		fmt.Fprint(w, `<a href="/wheel/left-1.0.0-py3-none-any.whl">left-1.0.0-py3-none-any.whl</a>`)
 	})
 	m.HandleFunc("/wheel/", func(w http.ResponseWriter, _ *http.Request) {
-		w.Write(zipped("left/__init__.py", "there = True\n", //nolint:errcheck // the client tells
+		w.Write(Zip("left/__init__.py", "there = True\n", //nolint:errcheck // the client tells
 			"left-1.0.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: left\nVersion: 1.0.0\n",
 			"left-1.0.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
 			"left-1.0.0.dist-info/RECORD", "left/__init__.py,,\nleft-1.0.0.dist-info/METADATA,,\nleft-1.0.0.dist-info/WHEEL,,\nleft-1.0.0.dist-info/RECORD,,\n"))
@@ -60,7 +60,7 @@ func shops() *http.ServeMux {
 		case "v1.0.0.mod":
 			fmt.Fprint(w, mod)
 		case "v1.0.0.zip":
-			w.Write(zipped("example.com/left@v1.0.0/go.mod", mod, "example.com/left@v1.0.0/left.go", "package left\n")) //nolint:errcheck // the client tells
+			w.Write(Zip("example.com/left@v1.0.0/go.mod", mod, "example.com/left@v1.0.0/left.go", "package left\n")) //nolint:errcheck // the client tells
 		default:
 			http.NotFound(w, r)
 		}
@@ -112,7 +112,8 @@ func npmPackage() []byte {
 	return b.Bytes()
 }
 
-func zipped(files ...string) []byte {
+// Zip packs files, given as name and text in turn.
+func Zip(files ...string) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for k := 0; k < len(files); k += 2 {
@@ -151,81 +152,83 @@ func gitServer() http.Handler {
 	})
 }
 
-// serveSSH is an ssh server that anyone may use, for git alone.
-func serveSSH(t testing.TB, i *internet) {
+// sshd is how the ssh server introduces itself, with a key that is made for the process.
+var sshd = sync.OnceValue(func() *ssh.ServerConfig {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	signer, err := ssh.NewSignerFromKey(key)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	conf := &ssh.ServerConfig{NoClientAuth: true}
 	conf.AddHostKey(signer)
-	serveTCP(t, i, 22, func(c *net.TCPConn) {
-		sc, chans, reqs, err := ssh.NewServerConn(c, conf)
+	return conf
+})
+
+// SSH serves a connection as an ssh server that anyone may use, for git alone.
+func SSH(c net.Conn) {
+	sc, chans, reqs, err := ssh.NewServerConn(c, sshd())
+	if err != nil {
+		return
+	}
+	defer sc.Close()
+	go ssh.DiscardRequests(reqs)
+	for nc := range chans {
+		ch, reqs, err := nc.Accept()
 		if err != nil {
 			return
 		}
-		defer sc.Close()
-		go ssh.DiscardRequests(reqs)
-		for nc := range chans {
-			ch, reqs, err := nc.Accept()
-			if err != nil {
-				return
+		for r := range reqs {
+			if r.Type != "exec" {
+				r.Reply(r.Type == "env", nil) //nolint:errcheck // the client tells
+				continue
 			}
-			for r := range reqs {
-				if r.Type != "exec" {
-					r.Reply(r.Type == "env", nil) //nolint:errcheck // the client tells
-					continue
-				}
-				r.Reply(true, nil) //nolint:errcheck // the same
-				line := string(r.Payload[4:])
-				cmd := exec.Command("sh", "-c", strings.ReplaceAll(line, "'/", "'"+gitRoot()+"/"))
-				cmd.Stdin, cmd.Stdout, cmd.Stderr = ch, ch, ch.Stderr()
-				var status struct{ Status uint32 }
-				if cmd.Run() != nil {
-					status.Status = 1
-				}
-				ch.SendRequest("exit-status", false, ssh.Marshal(status)) //nolint:errcheck // the same
-				ch.Close()
+			r.Reply(true, nil) //nolint:errcheck // the same
+			line := string(r.Payload[4:])
+			cmd := exec.Command("sh", "-c", strings.ReplaceAll(line, "'/", "'"+gitRoot()+"/"))
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = ch, ch, ch.Stderr()
+			var status struct{ Status uint32 }
+			if cmd.Run() != nil {
+				status.Status = 1
 			}
+			ch.SendRequest("exit-status", false, ssh.Marshal(status)) //nolint:errcheck // the same
+			ch.Close()
 		}
-	})
+	}
 }
 
-// servePostgres answers one row to any query (the protocol's version 3.0).
-func servePostgres(t testing.TB, i *internet) {
+// Postgres serves a connection as a database that answers one row to any query (the
+// protocol's version 3.0).
+func Postgres(c net.Conn) {
 	message := func(kind byte, body string) string {
 		return string(append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4)), body...))
 	}
-	serveTCP(t, i, 5432, func(c *net.TCPConn) {
-		startup := func() (uint32, bool) {
-			head := make([]byte, 8)
-			if _, err := io.ReadFull(c, head); err != nil {
-				return 0, false
-			}
-			_, err := io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head))-8)
-			return binary.BigEndian.Uint32(head[4:]), err == nil
+	startup := func() (uint32, bool) {
+		head := make([]byte, 8)
+		if _, err := io.ReadFull(c, head); err != nil {
+			return 0, false
 		}
-		code, ok := startup()
-		for ok && code != 196608 { // asks for encryption first, twice
-			io.WriteString(c, "N") //nolint:errcheck // the client tells
-			code, ok = startup()
-		}
-		if !ok {
+		_, err := io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head))-8)
+		return binary.BigEndian.Uint32(head[4:]), err == nil
+	}
+	code, ok := startup()
+	for ok && code != 196608 { // asks for encryption first, twice
+		io.WriteString(c, "N") //nolint:errcheck // the client tells
+		code, ok = startup()
+	}
+	if !ok {
+		return
+	}
+	io.WriteString(c, message('R', "\x00\x00\x00\x00")+message('S', "client_encoding\x00UTF8\x00")+message('Z', "I")) //nolint:errcheck // the same
+	for {
+		head := make([]byte, 5)
+		if _, err := io.ReadFull(c, head); err != nil || head[0] == 'X' {
 			return
 		}
-		io.WriteString(c, message('R', "\x00\x00\x00\x00")+message('S', "client_encoding\x00UTF8\x00")+message('Z', "I")) //nolint:errcheck // the same
-		for {
-			head := make([]byte, 5)
-			if _, err := io.ReadFull(c, head); err != nil || head[0] == 'X' {
-				return
-			}
-			io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head[1:]))-4)                                                      //nolint:errcheck // the same
-			io.WriteString(c, message('T', "\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x19\xff\xff\xff\xff\xff\xff\x00\x00")+ //nolint:errcheck // the same
-				message('D', "\x00\x01\x00\x00\x00\x05there")+message('C', "SELECT 1\x00")+message('Z', "I"))
-		}
-	})
+		io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head[1:]))-4)                                                      //nolint:errcheck // the same
+		io.WriteString(c, message('T', "\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x19\xff\xff\xff\xff\xff\xff\x00\x00")+ //nolint:errcheck // the same
+			message('D', "\x00\x01\x00\x00\x00\x05there")+message('C', "SELECT 1\x00")+message('Z', "I"))
+	}
 }
