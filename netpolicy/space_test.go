@@ -1,13 +1,18 @@
 package netpolicy
 
 import (
+	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestReaches holds that an allowed host answers, by the proxy and without.
@@ -92,6 +97,31 @@ func TestOwnLoopback(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		} else if b, err := io.ReadAll(c); err != nil || string(b) != "mine" {
 			t.Errorf("%s: %q, %v", addr, b, err)
+		}
+		// Every address is the namespace's, so a program may come from any.
+		from := map[bool]string{true: "[2001:db8::77]:0", false: "10.1.2.3:0"}[addr[0] == '[']
+		go func() {
+			if c, err := ln.Accept(); err == nil {
+				io.WriteString(c, "mine") //nolint:errcheck // the reader tells
+				c.Close()
+			}
+		}()
+		p.inside(func() {
+			d := net.Dialer{Timeout: time.Minute, LocalAddr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from)), Control: func(network, _ string, rc syscall.RawConn) error {
+				var serr error
+				err := rc.Control(func(fd uintptr) {
+					if network == "tcp6" {
+						serr = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1)
+					}
+				})
+				return errors.Join(err, serr)
+			}}
+			c, err = d.Dial("tcp", addr)
+		})
+		if err != nil {
+			t.Errorf("%s from %s: %v", addr, from, err)
+		} else if b, err := io.ReadAll(c); err != nil || string(b) != "mine" {
+			t.Errorf("%s from %s: %q, %v", addr, from, b, err)
 		}
 		ln.Close()
 		var pc net.PacketConn
