@@ -14,8 +14,8 @@ import (
 )
 
 // TestBox is the first day of a box, booted as shipped: first boot of a blank
-// disk, pairing, the story of a workspace, what a task can't do, power cuts in
-// the middle of a task, a full disk, and the power button.
+// disk, pairing, the story of a workspace, what a task can't do, an app, power cuts
+// in the middle of a task, a full disk, and the power button.
 func TestBox(t *testing.T) {
 	r := daemon.Seed(t)
 	b := box.Boot(t, box.Setup{UEFI: true, Data: nbd.New(layout.MinData + 1<<30)})
@@ -29,6 +29,7 @@ func TestBox(t *testing.T) {
 	t.Run("story", func(t *testing.T) { story(t, b.API.With(t)) })
 	t.Run("isolation", func(t *testing.T) { isolation(t, b.API.With(t)) })
 	t.Run("bad input", func(t *testing.T) { badInput(t, b.API.With(t)) })
+	t.Run("apps", func(t *testing.T) { apps(t, b.API.With(t)) })
 
 	var id string
 	var moments []moment

@@ -19,6 +19,7 @@ func TestStoryOnThisMachine(t *testing.T) {
 	story(t, api)
 	t.Run("isolation", func(t *testing.T) { isolation(t, api) })
 	t.Run("bad input", func(t *testing.T) { badInput(t, api) })
+	t.Run("apps", func(t *testing.T) { apps(t, api.With(t)) })
 }
 
 // story fills a workspace from this repository's git clone. Task A builds
