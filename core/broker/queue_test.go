@@ -171,6 +171,11 @@ func TestApprovedWhilePaused(t *testing.T) {
 	b.pause(true)
 	b.answer(ask.ID, true)
 	eventually(t, func() bool { return b.task(id).State == task.Running }, func() string { return "no state" })
+	for range 50 { // what doesn't wait gets on meanwhile, and so would the call
+		if a, err := b.send(t.Context(), id, "POST", "/cost", `{"cents":1,"what":"x"}`); err != nil || a.status != 200 {
+			t.Fatal(a, err)
+		}
+	}
 	if shop.total() != 0 {
 		t.Fatal("a tool ran")
 	}
