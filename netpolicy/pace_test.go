@@ -165,6 +165,7 @@ func TestOwnTraffic(t *testing.T) {
 // TestFew holds that so many connections to the name server are open at once, and that
 // one which ends makes room.
 func TestFew(t *testing.T) {
+	outside(t) // brings the loopback up
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
