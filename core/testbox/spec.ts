@@ -1,6 +1,7 @@
 // Holds a TaskSpec against the box's limits and fills in its defaults, with the box's own sentences.
 
 import type { Task, TaskSpec } from '../contract.ts';
+import { suffixes } from './suffixes.ts';
 
 /** The settings that a spec's defaults come from. */
 export interface SpecSettings {
@@ -142,13 +143,14 @@ export function rule(s: string): string {
   if (/(^|\.)(\d+|0x[0-9a-f]*)$/.test(name)) no('an address is written as four decimal numbers from 0 to 255, without leading zeros, and a name does not end in a number');
   if (/(^|\.)localhost$|^localhost\.localdomain$|^localhost[46](\.localdomain[46])?$|^ip6-(localhost|loopback)$|^loopback$/.test(name)) no(`${name} is the task itself, which needs no rule`);
   if (/^metadata(\.google\.internal|\.goog)?$|^instance-data(\.ec2\.internal)?$/.test(name)) no(`${name} is a cloud's metadata service, which no task may reach`);
-  if (wildcard && suffixes.has(name)) no(`a wildcard over ${name}, below which anyone can have a name, is refused; name the hosts that the task needs`);
-  if (wildcard && !name.includes('.')) no(`a wildcard over ${name}, below which anyone can have a name, is refused; name the hosts that the task needs`);
+  if (wildcard && (!name.includes('.') || suffix(name))) no(`a wildcard over ${name}, below which anyone can have a name, is refused; name the hosts that the task needs`);
   return `${wildcard ? '*.' : ''}${name}${port === undefined ? '' : `:${port}`}`;
 }
 
-// The box knows the whole public suffix list; these are the ones of more than one part that are met most.
-const suffixes = new Set(['co.uk', 'org.uk', 'ac.uk', 'com.au', 'co.jp', 'co.nz', 'com.br', 'github.io', 'gitlab.io', 'vercel.app', 'netlify.app', 'pages.dev', 'workers.dev', 'web.app', 'herokuapp.com']);
+/** Whether anyone can have a name below this one, of more than one part. */
+function suffix(name: string): boolean {
+  return (suffixes.has(name) || suffixes.has(name.replace(/^[^.]+/, '*'))) && !suffixes.has(`!${name}`);
+}
 
 function checkedPort(port: string | undefined, no: (why: string) => never): void {
   if (port !== undefined && (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > 65535)) no('a port is a number from 1 to 65535');

@@ -163,7 +163,7 @@ test('a task that an app asks for is refused with the same sentence', async () =
     { ...order, model: 'gpt' }, { ...order, model: 'claude-' }, { ...order, tools: ['twin.none'] }, { ...order, tools: 'twin.pay' }, { ...order, tools: [5] }, { ...order, tools: null }, { ...order, budgetCents: -1 }, { ...order, budgetCents: 0.5 },
     { ...order, budgetCents: 100_001 }, { ...order, budgetCents: '5' }, { ...order, source: '' }, { ...order, source: 'x'.repeat(201) }, { ...order, seat: 'x'.repeat(61) }, { ...order, folder: '/home' }, { ...order, folders: [] },
     { ...order, droid: 5 }, { ...order, droid: { plan: 'yes' } }, { ...order, droid: { autonomy: 'full' } }, { ...order, droid: { speed: 1 } }, { ...order, hosts: 'example.com' }, { ...order, hosts: Array(51).fill('example.com') },
-    ...['', 'a b', 'http://example.com', 'example.com/x', 'u@example.com', '*', '*.com', '*.co.uk', 'a.*.com', 'localhost', 'x.localhost', '127.0.0.1:80', '0x7f.1:80', '10.1:80', '169.254.169.254:80', '192.0.2.1', '[::1]:80', '[2001:db8::1]', '224.0.0.1:5',
+    ...['', 'a b', 'http://example.com', 'example.com/x', 'u@example.com', '*', '*.com', '*.co.uk', '*.k12.ma.us', '*.any.ck', '*.x.kawasaki.jp', '*.github.io', '*.xn--55qx5d.cn', '*.公司.cn', 'a.*.com', 'localhost', 'x.localhost', '127.0.0.1:80', '0x7f.1:80', '10.1:80', '169.254.169.254:80', '192.0.2.1', '[::1]:80', '[2001:db8::1]', '224.0.0.1:5',
       'metadata.google.internal', 'a..b', '-a.com', 'a$.com', 'example.com:0', 'example.com:x', 'example.com:99999', `${'a'.repeat(64)}.com`, '[::ffff:127.0.0.1]:80', '198.18.0.1:80', '2001:db8::1'].map((host) => ({ ...order, hosts: [host] })),
   ]) {
     const gave = (await same(`createTask(${JSON.stringify(spec)?.slice(0, 100)})`, (b) => b.box('createTask', spec))) as { threw?: string };
@@ -175,7 +175,7 @@ test('and made with the same defaults', async () => {
   const made = (t: any) => Object.fromEntries(Object.entries(t.gave ?? { threw: t.threw }).filter(([name]) => !['id', 'user', 'createdAt', 'updatedAt', 'layers'].includes(name)));
   for (const spec of [
     order, { ...order, hosts: ['EXAMPLE.com.', '*.Example.org:443', '192.0.2.34:443', '[2001:DB8::1]:22', 'bücher.example'] }, { ...order, tools: ['twin.pay', 'twin.pay'], budgetCents: 0, source: 'me', seat: 'Chief' },
-    { ...order, workspace: 'work', model: 'opus', droid: { plan: true, autonomy: 'low' } },
+    { ...order, workspace: 'work', model: 'opus', droid: { plan: true, autonomy: 'low' } }, { ...order, hosts: ['*.www.ck', '*.kawasaki.jp', '*.city.kawasaki.jp', '*.a.github.io'] },
   ]) {
     await same(`createTask(${JSON.stringify(spec)})`, async (b) => made(await b.box('createTask', spec)));
   }

@@ -4,10 +4,13 @@
 import type { DemoKit, LogEvent, Task } from '../../core/contract.ts';
 import { build, messages } from '../../test/fixtures/messages/client.ts';
 
-export const prepare = () => void build();
-
 const live = process.env['DEMO_LIVE'] === 'anthropic';
 const key = live ? (process.env['ANTHROPIC_API_KEY'] ?? '') : 'sk-ant-demo-0123456789';
+
+export const prepare = () => {
+  if (!live) build();
+  else if (key.length < 8) throw new Error('DEMO_LIVE=anthropic asks Anthropic itself: put your key into ANTHROPIC_API_KEY, or leave DEMO_LIVE out');
+};
 
 export default async (d: DemoKit) => {
   // A box answers before it has read its apps.
@@ -29,11 +32,18 @@ export default async (d: DemoKit) => {
   const api = live ? undefined : await messages(key, 'outside');
   try {
     if (api) await d.api('PUT', '/api/vault/ANTHROPIC_BASE_URL', { value: api.url });
+    /** What came of trying the key, once it was; ends the step where nobody could be asked. */
+    const tried = (what: string, accepted: boolean) =>
+      d.waitFor(what, async () => {
+        const now = await noted();
+        if (now && now.accepted === undefined) throw new Error(`${what}: ${now.error}`);
+        return now?.accepted === accepted && now;
+      }, 30_000);
     await d.api('PUT', '/api/vault/ANTHROPIC_API_KEY', { value: 'sk-ant-somebody-elses' });
-    const no = await d.waitFor('the key is tried', async () => ((await noted())?.accepted === false ? await noted() : undefined), 30_000);
+    const no = await tried('the key is tried', false);
     d.check(no.error === 'Your Anthropic key was not accepted. Change it in Settings, Accounts & Keys.', `a key is tried when it is set: ${no.error}`);
     await d.api('PUT', '/api/vault/ANTHROPIC_API_KEY', { value: key });
-    await d.waitFor('the other key is tried', async () => (await noted())?.accepted === true, 30_000);
+    await tried('the other key is tried', true);
     d.check((await d.api('GET', '/t/anthropic/key')).accepted === true, 'a good one is known to be good');
 
     const [[hello], task] = await ask('Say hello in one word.');
