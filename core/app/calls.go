@@ -245,10 +245,6 @@ func (a *app) ask(ctx context.Context, what, method, name string, input json.Raw
 // the call is run again, under the same key, as after a power cut. One that no process
 // was ever sent did not begin, and fails.
 func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessage, tc tool.Call) (json.RawMessage, error) {
-	t, err := plain(tc.Task())
-	if err != nil {
-		return nil, err
-	}
 	// What costs may have begun before the box started anew.
 	begun := d.Cost && !tc.Fresh()
 	for n := 1; ; n++ {
@@ -261,7 +257,7 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 		}
 		var out json.RawMessage
 		c := &call{what: d.Name, limit: a.r.opt.RunTime, secrets: d.Secrets, hand: tc}
-		err = h.run(ctx, c, "tool.run", map[string]any{"tool": d.Name, "input": input, "key": tc.Key(), "task": t}, &out)
+		err = h.run(ctx, c, "tool.run", map[string]any{"tool": d.Name, "input": input, "key": tc.Key(), "task": tc.Task()}, &out)
 		var late *slow
 		var never unsent
 		if !errors.As(err, &never) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -135,6 +136,30 @@ func TestThrown(t *testing.T) {
 	if _, err := w.call("bad.do", `{"what":"null"}`); err == nil || w.info("bad").Error != "bad: bad.do: it threw null" {
 		t.Errorf("what is no error is told of the app: %v, %q", err, w.info("bad").Error)
 	}
+}
+
+// What the socket doesn't hold at once comes whole all the same, and nothing of another
+// answer in the middle of it.
+func TestAnswersAtOnce(t *testing.T) {
+	w := newWorld(t, map[string]string{"says": oneTool("says", `return input.text.repeat(input.n);`)})
+	w.on("says")
+	var calls sync.WaitGroup
+	for i := range 12 {
+		calls.Go(func() {
+			text, n := string(rune('a'+i)), 1
+			if i%3 != 0 {
+				n = 1 << (14 + i/2) // up to half a megabyte
+			}
+			if i == 5 {
+				n = 9 << 20
+			}
+			out, err := w.call("says.do", fmt.Sprintf(`{"text":%q,"n":%d}`, text, n))
+			if err != nil || out != `"`+strings.Repeat(text, n)+`"` {
+				t.Errorf("%d times %s: %.20s…, %d bytes, %v", n, text, out, len(out), err)
+			}
+		})
+	}
+	calls.Wait()
 }
 
 func TestBox(t *testing.T) {

@@ -156,6 +156,10 @@ func (pending) decode(m message, ok bool, into any) error {
 	case into == nil:
 		return nil
 	}
+	if raw, ok := into.(*json.RawMessage); ok && m.Result != nil {
+		*raw = m.Result
+		return nil
+	}
 	if err := json.Unmarshal(m.Result, into); err != nil {
 		return fmt.Errorf("what it answered is of another shape: %w", err)
 	}
