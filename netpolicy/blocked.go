@@ -111,22 +111,26 @@ func destination(p []byte) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, port), true
 }
 
-// How often one host:port is told again, and how many different ones a minute.
+// How often one host:port is told again; how many lines are told at once, and how many
+// more each minute.
 const (
-	tellEvery = time.Minute
-	tellMost  = 1000
+	tellEvery  = time.Minute
+	tellAtOnce = 1000
+	tellMore   = 100
 )
 
-// teller passes refused tries on, each host:port at once and then once a minute
-// with a count, so that a loop can't flood a log. Those above tellMost are told
-// together, as others.
+// teller passes refused tries on, each host:port at once and then once a minute with a
+// count, so that a loop can't flood a log. One that tries ever new ones can't either:
+// what there is no room for is told together, as others.
 type teller struct {
 	tell func(hostport string, count int)
 
 	mu     sync.Mutex
 	counts map[string]int // tries since it was last told
-	more   int            // tries of those that found no place in counts
-	timer  *time.Timer    // running while counts holds anything
+	spent  int            // lines told, of tellAtOnce
+	since  time.Time      // when spent was last made less
+	more   int            // tries that there was no room for
+	timer  *time.Timer    // running while counts or more holds anything
 	closed bool
 }
 
@@ -137,11 +141,14 @@ func (t *teller) refused(hostport string) {
 	if t.closed {
 		return
 	}
+	if t.timer == nil {
+		t.timer = time.AfterFunc(tellEvery, t.minute)
+	}
 	if n, known := t.counts[hostport]; known {
 		t.counts[hostport] = n + 1
 		return
 	}
-	if len(t.counts) >= tellMost {
+	if !t.room() {
 		t.more++
 		return
 	}
@@ -149,10 +156,19 @@ func (t *teller) refused(hostport string) {
 		t.counts = map[string]int{}
 	}
 	t.counts[hostport] = 0
-	if t.timer == nil {
-		t.timer = time.AfterFunc(tellEvery, t.minute)
-	}
 	t.tell(hostport, 1)
+}
+
+// room takes the room of one line, with t.mu held.
+func (t *teller) room() bool {
+	if n := int(time.Since(t.since) / tellEvery); n > 0 {
+		t.spent, t.since = max(0, t.spent-tellMore*min(n, tellAtOnce)), time.Now()
+	}
+	if t.spent >= tellAtOnce {
+		return false
+	}
+	t.spent++
+	return true
 }
 
 // minute tells what came in since the last time and forgets what has stopped.
@@ -160,13 +176,20 @@ func (t *teller) minute() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.timer = nil
+	if t.closed {
+		return
+	}
 	for h, n := range t.counts {
-		if n == 0 || t.closed {
+		switch {
+		case n == 0:
 			delete(t.counts, h)
-			continue
+		case t.room():
+			t.counts[h] = 0
+			t.tell(h, n)
+		default:
+			t.more += n
+			delete(t.counts, h)
 		}
-		t.counts[h] = 0
-		t.tell(h, n)
 	}
 	t.rest()
 	if len(t.counts) > 0 {
@@ -174,7 +197,7 @@ func (t *teller) minute() {
 	}
 }
 
-// rest tells of those that found no place, with t.mu held.
+// rest tells of those that there was no room for, with t.mu held.
 func (t *teller) rest() {
 	if t.more > 0 {
 		t.tell(others, t.more)

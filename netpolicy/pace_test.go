@@ -268,25 +268,46 @@ func TestTeller(t *testing.T) {
 		want("after another", line{"a:1", 1})
 		time.Sleep(2 * tellEvery)
 		want("when it has stopped")
-		for k := range tellMost + 50 {
-			tl.refused("c:" + strconv.Itoa(k))
-			tl.refused("c:" + strconv.Itoa(k))
+		time.Sleep(time.Hour) // whatever was told, there is room again
+		lines := func(when string, most, others int) {
+			t.Helper()
+			synctest.Wait()
+			tl.mu.Lock()
+			defer tl.mu.Unlock()
+			together := 0
+			for _, l := range told {
+				if l.host == "others" {
+					together += l.count
+				}
+			}
+			if len(told) != most || together != others {
+				t.Errorf("%s: told %d lines, with %d together, want %d and %d", when, len(told), together, most, others)
+			}
+			told = nil
 		}
-		synctest.Wait()
-		tl.mu.Lock()
-		if len(told) != tellMost {
-			t.Errorf("told of %d at once", len(told))
+		for k := range tellAtOnce + 50 {
+			for range 2 {
+				tl.refused("c:" + strconv.Itoa(k))
+			}
 		}
-		told = nil
-		tl.mu.Unlock()
+		lines("a thousand", tellAtOnce, 0)
 		time.Sleep(tellEvery)
-		synctest.Wait()
-		tl.mu.Lock()
-		if last := told[len(told)-1]; len(told) != tellMost+1 || last != (line{others, 100}) {
-			t.Errorf("told %d lines after a minute, the last %v", len(told), last)
+		lines("a minute later", tellMore+1, tellAtOnce-tellMore+2*50)
+		for minute := range 20 {
+			for k := range 3 * tellMore {
+				tl.refused(strconv.Itoa(minute) + ":" + strconv.Itoa(k))
+			}
+			time.Sleep(tellEvery)
+			if minute == 0 {
+				lines("ever new ones, at first", 1, 3*tellMore)
+				continue
+			}
+			lines("ever new ones", tellMore+1, 2*tellMore)
 		}
-		told = nil
-		tl.mu.Unlock()
+		time.Sleep(time.Hour)
+		lines("when they have stopped", 0, 0)
+		tl.refused("c:1")
+		want("after an hour", line{"c:1", 1})
 		tl.refused("c:1")
 		tl.close()
 		tl.refused("c:2")

@@ -147,6 +147,7 @@ var network = []Guard{
 	{"network: an address goes to no second name", "netpolicy/names.go", `	if at < allNames {`, `	if at < allNames && len(freed) == 0 {`, "./netpolicy", "TestManyNames"},
 	{"network: refused tries beyond a thousand are told together", "netpolicy/blocked.go", `		t.more++
 `, "", "./netpolicy", "TestTeller"},
+	{"network: ever new refused tries flood no log", "netpolicy/blocked.go", `	if t.spent >= tellAtOnce {`, `	if t.spent >= 9*tellAtOnce {`, "./netpolicy", "TestTeller"},
 	{"network: what IANA gave out for no host is not public", "netpolicy/rules/addr.go", `netip.MustParsePrefix("::/0"), Reserved}`, `netip.MustParsePrefix("::/0"), Public}`, "./netpolicy/rules", "TestClassify"},
 	{"model key: a stream that is broken off is not free", "netpolicy/meter/meter.go", `	if m.found && !m.counted {`, `	if m.found && !m.counted && false {`, "./netpolicy/meter", "TestStream"},
 }
