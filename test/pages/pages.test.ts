@@ -358,7 +358,7 @@ test('whatever stands under /t/ and /kit/ has no origin, opened in a window that
     '/t/probe/told?x=<script>': box.url, // an answer of the app that runs nothing is left alone
     '/t/probe/own': box.url, '/t/probe/ownsvg': none, '/t/probe/strict': none,
   };
-  for (const kind of ['html', 'odd', 'joined', 'xhtml', 'svg', 'xml', 'xslt', 'missing', 'refused', 'broken', 'policy', 'moved', 'away', 'throws', 'nothing']) answers[`/t/probe/kind/${kind}`] = none;
+  for (const kind of ['html', 'odd', 'joined', 'xhtml', 'svg', 'xml', 'xslt', 'mathml', 'xsl', 'rdf', 'unit', 'spaced', 'missing', 'refused', 'broken', 'policy', 'moved', 'away', 'throws', 'nothing']) answers[`/t/probe/kind/${kind}`] = none;
   answers['/t/probe/kind/throws'] = box.url; // JSON of the registry, which runs nothing
   answers['/t/probe/kind/nothing'] = box.url;
   for (const [path, origin] of Object.entries(answers)) {
@@ -525,3 +525,49 @@ test('a policy of the page’s own goes with the kit', async (t) => {
   assert.equal(await frame.evaluate(() => typeof (window as any).gurtos?.url), 'function');
   assert.equal(await frame.evaluate(async () => (await fetch('./told')).status), 200);
 });
+
+test('the kit’s colours follow the desktop, and the browser where there is none, and can be read', async (t) => {
+  const { frame, page } = await open(t, '/t/probe/style');
+  const light = '#f6f4ee';
+  const dark = '#131715';
+  for (const [browser, desktop, ground] of [
+    ['light', undefined, light], ['dark', undefined, dark], ['light', 'dark', dark], ['dark', 'light', light], ['light', 'light', light], ['dark', 'dark', dark],
+  ] as const) {
+    await page.emulateMedia({ colorScheme: browser });
+    const got = await frame.evaluate((theme) => {
+      const root = document.documentElement;
+      if (theme === undefined) delete root.dataset['theme'];
+      else root.dataset['theme'] = theme;
+      const style = getComputedStyle(root);
+      const colours: Record<string, string> = {};
+      for (const name of ['ground', 'card', 'sunk', 'ink', 'soft', 'line', 'edge', 'accent', 'on-accent', 'ok', 'ok-ground', 'warn', 'warn-ground', 'bad', 'bad-ground']) colours[name] = style.getPropertyValue(`--${name}`).trim();
+      return { colours, scheme: style.colorScheme, painted: style.backgroundColor };
+    }, desktop);
+    const what = `the browser is ${browser}, the desktop ${desktop ?? 'says nothing'}`;
+    assert.deepEqual([got.colours['ground'], got.scheme], [ground, ground === light ? 'light' : 'dark'], what);
+    assert.equal(got.painted, `rgb(${bytes(ground).join(', ')})`, what);
+    for (const [ink, on, least] of [
+      ...['ground', 'card', 'sunk'].flatMap((on) => [['ink', on, 4.5], ['soft', on, 4.5]] as const), ['accent', 'ground', 4.5], ['accent', 'card', 4.5], ['on-accent', 'accent', 4.5],
+      ['ok', 'ok-ground', 4.5], ['warn', 'warn-ground', 4.5], ['bad', 'bad-ground', 4.5], ['bad', 'card', 4.5], ['edge', 'card', 3], ['edge', 'ground', 3],
+    ] as const) {
+      const is = contrast(got.colours[ink] ?? '', got.colours[on] ?? '');
+      assert.ok(is >= least, `${what}: ${ink} on ${on} is ${is.toFixed(2)} to 1`);
+    }
+  }
+});
+
+/** The three parts of a colour such as #131715. */
+function bytes(colour: string): number[] {
+  assert.match(colour, /^#[0-9a-f]{6}$/);
+  return [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+}
+
+/** The ratio of two colours' relative luminance, as WCAG 2 has it. */
+function contrast(a: string, b: string): number {
+  const luminance = (colour: string) => {
+    const [r = 0, g = 0, b = 0] = bytes(colour).map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const [high = 0, low = 0] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+  return (high + 0.05) / (low + 0.05);
+}
