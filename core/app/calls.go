@@ -138,10 +138,27 @@ func (h *host) abort(c *call, why error) {
 }
 
 // look ends a process that answers nothing any more.
-func (h *host) look() {
-	ctx, cancel := context.WithTimeout(h.ctx, answerTime)
+func (h *host) look() { h.ping(answerTime) }
+
+// watchOver looks now and then for a process that spins where nobody calls it. It may
+// be at work for as long as a tool may.
+func (h *host) watchOver() {
+	now := time.NewTicker(h.r.opt.RunTime / 5)
+	defer now.Stop()
+	for {
+		select {
+		case <-now.C:
+			h.ping(max(h.r.opt.RunTime, answerTime))
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *host) ping(most time.Duration) {
+	ctx, cancel := context.WithTimeout(h.ctx, most)
 	defer cancel()
-	if err := h.p.main.call(ctx, "ping", nil, nil); err != nil && h.ctx.Err() == nil {
+	if err := h.p.main.call(ctx, "ping", nil, nil); errors.Is(err, context.DeadlineExceeded) {
 		h.fail("it stopped answering")
 	}
 }

@@ -95,6 +95,7 @@ func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) 
 		return nil, err
 	}
 	h.alongside(func() { h.startTriggers(ctx) })
+	h.alongside(h.watchOver)
 	return h, nil
 }
 

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"gurtos/core/app"
 	"gurtos/core/approval"
 	"gurtos/core/task"
 )
@@ -242,6 +244,18 @@ func TestPollution(t *testing.T) {
 	}
 }
 
+// An app that spins where nobody waits for it is ended too.
+func TestSpinsByItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time limits and what is slow")
+	}
+	w := newWorld(t, map[string]string{
+		"spins": track("spins", `triggers: [{ name: 't', start() { setTimeout(() => { for (;;); }, 10); return () => {}; } }]`),
+	}, func(o *app.Options) { o.RunTime = 2 * time.Second })
+	w.on("spins")
+	w.until("it is ended", func() bool { return w.info("spins").Error == "spins: it stopped answering" })
+}
+
 // An app whose code never comes to an end is ended, and others and the box go on.
 func TestNeverAnswers(t *testing.T) {
 	if testing.Short() {
@@ -250,7 +264,7 @@ func TestNeverAnswers(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"spins": track("spins", `taskContext: () => { for (;;); }`),
 		"well":  oneTool("well", "return 1;"),
-	})
+	}, func(o *app.Options) { o.RunTime = time.Hour }) // it is not found by itself
 	w.on("spins", "well")
 	if got := w.apps.Context(t.Context(), []byte(`{}`)); got != "" {
 		t.Errorf("it said %q", got)

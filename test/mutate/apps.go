@@ -70,5 +70,7 @@ var apps = []Guard{
 	{"app: declared hosts only, as it starts", "core/app/one.go", `	if err == nil && r.opt.Network != nil {`, `	if err != nil && r.opt.Network != nil {`, "./core/app", "TestHeededAsItStarts"},
 	{"app: what the socket doesn't hold comes in order", "core/app/node/wire.mjs", `if (this.#socket.writableLength === 0) {`, `if (true) {`, "./core/app", "TestAnswersAtOnce"},
 	{"app: what comes in parts stays as it came", "core/app/node/wire.mjs", `this.#parts.push(Buffer.from(chunk)); //`, `this.#parts.push(chunk); //`, "./core/app", "TestRoutes"},
+	{"app: one that spins by itself is ended", "core/app/host.go", `	h.alongside(h.watchOver)
+`, ``, "./core/app", "TestSpinsByItself"},
 	{"app: a refusal is told once a minute", "core/task/rights.go", `task == "" && !t.refused.due(`, `task == "?" && !t.refused.due(`, "./core/task", "TestRefusalsAreToldOnceAMinute"},
 }
