@@ -31,8 +31,8 @@ func foreign(p string) bool {
 }
 
 // inert are the types of which a browser makes no document that runs anything; the
-// answer of an app that says exactly one of them is passed on as it is. A type that is
-// missing, unknown or spelled in another way is not among them.
+// answer of an app that says exactly one of them, and is no error, is passed on as it is.
+// A type that is missing, unknown or spelled in another way is not among them.
 var inert = regexp.MustCompile(`^(?i:application/(json|[a-z0-9.-]+\+json|javascript|octet-stream|pdf|wasm|zip|gzip|x-ndjson|x-www-form-urlencoded)|` +
 	`text/(plain|css|csv|javascript|event-stream|markdown|calendar)|` +
 	`image/(png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)|` +
@@ -98,7 +98,7 @@ func (f *frame) WriteHeader(status int) {
 	case html != nil && f.c.appRoute.OwnOrigin:
 		h.Set("Cache-Control", "no-store") // such a page must not outlive the app's word for it
 		f.free(h)
-	case inert.MatchString(kind):
+	case inert.MatchString(kind) && status < 400: // an error is never what a page needs to be without it
 		f.free(h)
 	}
 	if html != nil && f.s.script != "" && status != http.StatusNoContent && status != http.StatusNotModified && status != http.StatusPartialContent {

@@ -110,6 +110,13 @@ func TestSandboxIsOnEveryAnswer(t *testing.T) {
 			t.Errorf("%s: %q, %s", kind, p, got.body)
 		}
 	}
+	for _, status := range []int{200, 201, 302, 399, 400, 404, 413, 500, 503} {
+		b.apps.routes["shop"]["GET /inert"] = answers("application/json", status, "{}")
+		got := b.do(req{as: screen, method: "GET", path: "/t/shop/inert"})
+		if p := got.header["Content-Security-Policy"]; (p != nil) != (status >= 400) || got.status != status || got.body != "{}" {
+			t.Errorf("%d: %d %q, %s", status, got.status, p, got.body)
+		}
+	}
 	for _, path := range []string{"/", "/api/health", "/tx", "/kitx", "/api/t/"} {
 		if p := b.do(req{as: screen, method: "GET", path: path}).header.Get("Content-Security-Policy"); strings.Contains(p, "sandbox") {
 			t.Errorf("%s has %q", path, p)
@@ -153,9 +160,15 @@ func TestOwnOrigin(t *testing.T) {
 // Headers by which an app's answer would reach beyond it stay behind.
 func TestHeadersOfApps(t *testing.T) {
 	b := newBox(t)
+	stay := []string{
+		"Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Service-Worker-Allowed", "Strict-Transport-Security", "Public-Key-Pins", "Alt-Svc", "NEL", "Report-To", "Reporting-Endpoints",
+		"Accept-CH", "Critical-CH", "Origin-Agent-Cluster", "Set-Login", "Use-As-Dictionary", "Sec-Session-Registration", "Secure-Session-Registration", "Secure-Session-Challenge",
+		"Refresh", "Link", "Speculation-Rules", "Referrer-Policy", "X-Content-Type-Options", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate",
+		"Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Connection",
+	}
 	b.apps.routes["shop"]["GET /"] = func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
-		for _, name := range notPassed {
+		for _, name := range stay {
 			h.Set(name, "x=y")
 		}
 		h.Set("Access-Control-Allow-Origin", "https://evil.example")
@@ -169,10 +182,13 @@ func TestHeadersOfApps(t *testing.T) {
 		io.WriteString(w, "<p>")
 	}
 	got := b.do(req{method: "GET", path: "/t/shop/", header: asWindow(b.opened(screen, "shop"))})
-	for _, name := range notPassed {
-		if v := got.header[name]; slices.Contains(v, "x=y") {
+	for _, name := range stay {
+		if v := got.header[http.CanonicalHeaderKey(name)]; slices.Contains(v, "x=y") {
 			t.Errorf("%s: %q came through", name, v)
 		}
+	}
+	if len(stay) != len(notPassed) {
+		t.Errorf("%d headers are tried, and %d stay behind", len(stay), len(notPassed))
 	}
 	for name, want := range map[string][]string{
 		"X-Own": {"kept"}, "Cache-Control": {"max-age=60"}, "Content-Security-Policy": {sandboxPolicy, "default-src 'self'", "img-src *"},

@@ -36,6 +36,8 @@ var pages = []Guard{
 `, ``, "./core/api", "TestSandboxIsOnEveryAnswer"},
 	{"pages: a path that isn't clean is sandboxed too", "core/api/frame.go", `[]string{p, path.Clean("/" + p)}`, `[]string{p, path.Clean("/" + p)[:1]}`, "./core/api", "TestSandboxIsOnEveryAnswer"},
 	{"pages: a type is inert as a whole", "core/api/frame.go", `charset="?[a-z0-9_-]+"?)?$`, `charset="?[a-z0-9_-]+"?)?`, "./core/api", "TestSandboxIsOnEveryAnswer"},
+	{"pages: an error is never without the sandbox", "core/api/frame.go", ` && status < 400:`, `:`, "./core/api", "TestSandboxIsOnEveryAnswer"},
+	{"pages: none is sent on by a header", "core/api/frame.go", `	"Refresh", "Link", "Speculation-Rules",`, `	"Link", "Speculation-Rules",`, "./core/api", "TestHeadersOfApps"},
 	{"pages: two types are no type", "core/api/frame.go", `	if len(types) == 1 {`, `	if len(types) > 0 {`, "./core/api", "TestSandboxIsOnEveryAnswer"},
 	{"pages: the box's policy stands beside the app's", "core/api/frame.go", `append([]string{sandboxed}, values...)`, `values`, "./core/api", "TestHeadersOfApps"},
 	{"pages: only a listed route has the box's origin", "core/api/frame.go", `case html != nil && f.c.appRoute.OwnOrigin:`, `case html != nil:`, "./core/api", "TestSandboxIsOnEveryAnswer"},
