@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,11 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,13 +27,12 @@ import (
 
 	"gurtos/netpolicy/authority"
 	"gurtos/test/internet/shops"
+	"gurtos/test/netns"
 )
 
 // The tests run in a network and mount namespace of their own, in which a veth
 // leads to an internet that the test makes: hosts with public addresses, their own
 // name server, and a record of all that reached them. Nothing leaves the machine.
-const inside = "GURTOS_TEST_INTERNET"
-
 func TestMain(m *testing.M) {
 	if target := os.Getenv(grpcClient); target != "" {
 		if err := runGRPC(target); err != nil {
@@ -43,30 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if os.Getenv(inside) != "" {
-		os.Exit(m.Run())
-	}
-	if os.Geteuid() != 0 {
-		fmt.Fprintln(os.Stderr, "netpolicy: these tests make network namespaces and need root")
-		os.Exit(1)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	dir, err := os.MkdirTemp("", "netpolicy")
-	if err != nil {
-		panic(err)
-	}
-	c := exec.Command(self, os.Args[1:]...)
-	c.Env = append(os.Environ(), inside+"=1", "TMPDIR="+dir)
-	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	err = c.Run()
-	os.RemoveAll(dir)
-	if err != nil {
-		os.Exit(max(c.ProcessState.ExitCode(), 1))
-	}
+	netns.Main(m)
 }
 
 // internet is the outside: a namespace at the other end of a veth.
@@ -242,65 +217,19 @@ func (i *internet) record() []string {
 
 func connect() (*internet, error) {
 	i := &internet{zone: map[string][]net.IP{}}
-	work := make(chan func())
-	made := make(chan error)
-	var pid int
-	go func() {
-		runtime.LockOSThread()
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		pid = unix.Gettid()
-		made <- err
-		for f := range work {
-			f()
-		}
-	}()
-	if err := <-made; err != nil {
+	ns, err := netns.New()
+	if err != nil {
 		return nil, err
 	}
 	i.do = func(f func()) {
-		done := make(chan struct{})
-		work <- func() { defer close(done); f() }
-		<-done
-	}
-	attrs := vnl.NewLinkAttrs()
-	attrs.Name = "up0"
-	if err := vnl.LinkAdd(&vnl.Veth{LinkAttrs: attrs, PeerName: "net0", PeerNamespace: vnl.NsPid(pid)}); err != nil {
-		return nil, fmt.Errorf("veth: %w", err)
-	}
-	var err error
-	up := func(name string, addrs []string, routes []string) {
-		l, e := vnl.LinkByName(name)
-		if e != nil {
-			err = e
-			return
-		}
-		for _, a := range addrs {
-			addr, e := vnl.ParseAddr(a)
-			if e != nil {
-				err = e
-				return
-			}
-			addr.Flags = unix.IFA_F_NODAD
-			if e := vnl.AddrAdd(l, addr); e != nil {
-				err = fmt.Errorf("address %s: %w", a, e)
-			}
-		}
-		if e := vnl.LinkSetUp(l); e != nil {
-			err = e
-		}
-		for _, r := range routes {
-			_, dst, _ := net.ParseCIDR(r)
-			if e := vnl.RouteAdd(&vnl.Route{LinkIndex: l.Attrs().Index, Dst: dst}); e != nil {
-				err = fmt.Errorf("route %s: %w", r, e)
-			}
+		if err := ns.Do(func() error { f(); return nil }); err != nil {
+			panic(err) // its file is open
 		}
 	}
-	up("lo", nil, nil)
-	up("up0", []string{boxAddr + "/24", "2001:db8::2/64", "10.9.9.1/24"}, []string{"0.0.0.0/0", "::/0"})
-	i.do(func() {
-		up("lo", nil, nil)
-		up("net0", []string{netAddr + "/24", webAddr + "/24", lanAddr + "/24", "2001:db8::1/64", webAddr6 + "/64", metaAddr + "/32"}, nil)
-	})
+	err = errors.Join(netns.Veth("up0", "net0", ns), netns.Up("lo"), netns.Up("up0", boxAddr+"/24", "2001:db8::2/64", "10.9.9.1/24"), netns.Route("up0", "0.0.0.0/0", "::/0"),
+		ns.Do(func() error {
+			return netns.Up("net0", netAddr+"/24", webAddr+"/24", lanAddr+"/24", "2001:db8::1/64", webAddr6+"/64", metaAddr+"/32")
+		}))
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +240,7 @@ func connect() (*internet, error) {
 	if i.cert, err = authority.Open(dir); err != nil {
 		return nil, err
 	}
-	if err := i.resolvConf(); err != nil {
+	if err := netns.Trust(dir, i.cert.PEM(), netAddr); err != nil { // what has no environment looks there for whom it trusts
 		return nil, err
 	}
 	return i, i.listen()
@@ -337,39 +266,6 @@ func (i *internet) addr(t testing.TB, addr string) {
 	}
 	change(vnl.AddrReplace)
 	t.Cleanup(func() { change(vnl.AddrDel) })
-}
-
-// resolvConf puts the internet's name server into this mount namespace.
-func (i *internet) resolvConf() error {
-	dir, err := os.MkdirTemp("", "internet")
-	if err != nil {
-		return err
-	}
-	f := filepath.Join(dir, "resolv.conf")
-	if err := os.WriteFile(f, []byte("nameserver "+netAddr+"\noptions timeout:1 attempts:2\n"), 0o644); err != nil {
-		return err
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return err
-	}
-	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
-	if err != nil {
-		return err
-	}
-	if err := unix.Mount(f, target, "", unix.MS_BIND, ""); err != nil {
-		return err
-	}
-	// What has no environment looks here for whom it trusts.
-	const bundle = "/etc/ssl/certs/ca-certificates.crt"
-	own, err := os.ReadFile(bundle)
-	if err != nil {
-		return err
-	}
-	f = filepath.Join(dir, "bundle")
-	if err := os.WriteFile(f, append(own, i.cert.PEM()...), 0o644); err != nil {
-		return err
-	}
-	return unix.Mount(f, bundle, "", unix.MS_BIND, "")
 }
 
 func (i *internet) listen() error {

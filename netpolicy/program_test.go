@@ -8,12 +8,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
+
+	"gurtos/test/netns"
 )
 
 // program is a test that acts inside a namespace.
@@ -25,17 +26,7 @@ type program struct {
 // inside runs f on a thread in the namespace.
 func (p program) inside(f func()) {
 	p.t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is thrown away
-		if err := unix.Setns(int(p.s.bare.ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
-		}
-		f()
-		done <- nil
-	}()
-	if err := <-done; err != nil {
+	if err := (netns.Namespace{File: p.s.bare.ns}).Do(func() error { f(); return nil }); err != nil {
 		p.t.Fatal(err)
 	}
 }

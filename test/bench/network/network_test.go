@@ -4,6 +4,7 @@ package network
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,20 +17,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	vnl "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"gurtos/netpolicy"
+	"gurtos/test/netns"
 )
 
 // The measurements run in a network and mount namespace of their own: the box. A
 // veth leads to the server's namespace, another to a client with no relay between.
-const inside = "GURTOS_BENCH_NETWORK"
-
 const (
 	serverAddr = "192.0.2.34"
 	sourcePort = 5001 // sends until the client has enough
@@ -39,56 +37,13 @@ const (
 	clientGate = "203.0.113.1" // the box towards the plain client
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(inside) != "" {
-		os.Exit(m.Run())
-	}
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	c := exec.Command(self, os.Args[1:]...)
-	c.Env = append(os.Environ(), inside+"=1")
-	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if err := c.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "test/bench/network: needs root:", err)
-		os.Exit(1)
-	}
-}
+func TestMain(m *testing.M) { netns.Main(m) }
 
-// place is a network namespace that code can run in.
-type place struct{ ns *os.File }
-
-func newPlace() (p place, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // the thread ends with the goroutine
-		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
-			p.ns, err = os.Open("/proc/thread-self/ns/net")
-		}
-	}()
-	<-done
-	return p, err
-}
-
-// do runs f on a thread in the namespace.
-func (p place) do(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine
-		if err := unix.Setns(int(p.ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- err
-			return
-		}
-		done <- f()
-	}()
-	return <-done
-}
+// place is a namespace that a client is in.
+type place struct{ netns.Namespace }
 
 func (p place) dial(addr string) (c net.Conn, err error) {
-	err = p.do(func() error { c, err = net.Dial("tcp", addr); return err })
+	err = p.Do(func() error { c, err = net.Dial("tcp", addr); return err })
 	return c, err
 }
 
@@ -101,33 +56,29 @@ func sh(script string) error {
 }
 
 // server is the other end of the link; world makes it.
-var server place
+var server netns.Namespace
 
 // world is the link, made once.
 var world = sync.OnceValues(func() (plain place, err error) {
-	if server, err = newPlace(); err != nil {
+	if server, err = netns.New(); err != nil {
 		return plain, err
 	}
-	if plain, err = newPlace(); err != nil {
+	if plain.Namespace, err = netns.New(); err != nil {
 		return plain, err
 	}
-	for name, to := range map[string]place{"up0": server, "down0": plain} {
-		attrs := vnl.NewLinkAttrs()
-		attrs.Name = name
-		if err := vnl.LinkAdd(&vnl.Veth{LinkAttrs: attrs, PeerName: "peer0", PeerNamespace: vnl.NsFd(to.ns.Fd())}); err != nil {
-			return plain, err
-		}
+	if err := errors.Join(netns.Veth("up0", "peer0", server), netns.Veth("down0", "peer0", plain.Namespace)); err != nil {
+		return plain, err
 	}
 	if err := sh(`ip link set lo up; ip addr add ` + boxAddr + `/24 dev up0; ip link set up0 up; ip addr add ` + clientGate + `/24 dev down0; ip link set down0 up; sysctl -qw net.ipv4.ip_forward=1
 		nft 'table ip t { chain f { type filter hook forward priority 0; policy drop; ct state established,related accept; ip daddr ` + serverAddr + ` accept; }; chain n { type nat hook postrouting priority 100; oifname "up0" masquerade; }; }'`); err != nil {
 		return plain, err
 	}
-	if err := plain.do(func() error {
+	if err := plain.Do(func() error {
 		return sh(`ip link set lo up; ip addr add 203.0.113.2/24 dev peer0; ip link set peer0 up; ip route add default via ` + clientGate)
 	}); err != nil {
 		return plain, err
 	}
-	return plain, server.do(func() error {
+	return plain, server.Do(func() error {
 		if err := sh(`ip link set lo up; ip addr add ` + serverAddr + `/24 dev peer0; ip link set peer0 up`); err != nil {
 			return err
 		}
@@ -170,7 +121,7 @@ func shape(b testing.TB, rate string) {
 	if rate != "" {
 		line += `; tc qdisc replace dev peer0 root tbf rate ` + rate + ` burst 256k latency 50ms`
 	}
-	if err := server.do(func() error { return sh(line) }); err != nil {
+	if err := server.Do(func() error { return sh(line) }); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -198,7 +149,7 @@ func ours(b testing.TB, n *netpolicy.Net) place {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
-	return place{ns.File()}
+	return place{netns.Namespace{File: ns.File()}}
 }
 
 // ahead is a connection of which some was read already.
