@@ -72,5 +72,9 @@ var apps = []Guard{
 	{"app: what comes in parts stays as it came", "core/app/node/wire.mjs", `this.#parts.push(Buffer.from(chunk)); //`, `this.#parts.push(chunk); //`, "./core/app", "TestRoutes"},
 	{"app: one that spins by itself is ended", "core/app/host.go", `	h.alongside(h.watchOver)
 `, ``, "./core/app", "TestSpinsByItself"},
+	{"app: an answer that goes on holds no room", "core/app/serve.go", `	free()
+	if out.Status`, `	if out.Status`, "./core/app", "TestRoomOfBodies"},
+	{"app: strangers have a smaller room", "core/app/serve.go", `r.none+n > strangeRoom`, `r.none+n > 1<<40`, "./core/app", "TestRoomOfBodies"},
+	{"app: nothing in its folder leads out of it", "core/app/declare/source.go", `		case d.Type()&fs.ModeSymlink != 0:`, `		case d.Type()&fs.ModeSymlink != 0 && rel == "?":`, "./core/app/declare", "TestReadSource"},
 	{"app: a refusal is told once a minute", "core/task/rights.go", `task == "" && !t.refused.due(`, `task == "?" && !t.refused.due(`, "./core/task", "TestRefusalsAreToldOnceAMinute"},
 }
