@@ -273,6 +273,59 @@ func TestLayersAreFoldedUnderAWatch(t *testing.T) {
 	w.settles("modified f000, deleted f089")
 }
 
+// A watch whose app can't be reached keeps a workspace from folding only until it is
+// full; then it goes on from what is left.
+func TestFullWorkspaceFoldsUnderAWatch(t *testing.T) {
+	w := newWorld(t, "UTC", "2026-12-01 07:00")
+	w.add("hello", files("notes", "home"))
+	w.answers(func(watch.Fired) error { return watch.ErrNotTaken })
+	for i := range 201 {
+		w.put("home", fmt.Sprintf("f%03d", i), "x")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	for n := 0; len(w.notes("layers folded")) == 0; n++ {
+		if ctx.Err() != nil {
+			t.Fatal("nothing is folded")
+		}
+		w.put("home", "again", fmt.Sprint(n)) // a put has the janitor look
+	}
+	w.answers(nil)
+	w.stirs()
+	w.pass(2 * time.Hour) // it is tried again
+	got := strings.Join(w.took(), ", ")
+	if !strings.Contains(got, "added f200") || !strings.Contains(got, "added again") || strings.Contains(got, "deleted") {
+		t.Errorf("%.300q", got)
+	}
+	w.put("home", "f000", "")
+	w.settles("deleted f000")
+}
+
+// Looks that fail one after the other hold what the last of them needs, and no more.
+func TestLooksThatFail(t *testing.T) {
+	w := newWorld(t, "UTC", "2026-12-01 07:00")
+	first := w.put("home", "a", "1")
+	look := func() watch.Sight {
+		s, err := w.tasks.See(t.Context(), "hello", "notes", "home")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	w.tasks.Hold("hello", "notes", "home", look())
+	between := w.put("home", "b", "1")
+	look()
+	w.undo(between)
+	w.undo(first)
+	is := look()
+	gone(t, filepath.Join(w.home, "tasks", between, "layer"))
+	if _, err := os.Stat(filepath.Join(w.home, "tasks", first, "layer")); err != nil {
+		t.Error("what the app was told of last is gone: ", err)
+	}
+	w.tasks.Hold("hello", "notes", "home", is)
+	gone(t, filepath.Join(w.home, "tasks", first, "layer"))
+}
+
 // A layer that was undone stays on disk until each watch has seen that it is gone, and no
 // longer.
 func TestUndoneLayerStaysForAWatch(t *testing.T) {

@@ -189,6 +189,51 @@ func TestScheduleThatFails(t *testing.T) {
 	w.noted("trigger failed", func(l line) bool { return strings.HasPrefix(fmt.Sprint(l.data("due")), "2026-12-02T20:00") })
 }
 
+const namer = `
+import type { Track } from '../../core/contract.ts';
+
+export default {
+  name: 'namer',
+  secrets: ['MAP_KEY'],
+  routes: {
+    'POST /named': (_req, box) => {
+      box.watch({ kind: 'files', name: 'of ' + box.secret('MAP_KEY'), workspace: 'home', paths: ['*.' + box.secret('MAP_KEY')] }, () => {});
+      return new Response('');
+    },
+    'POST /many': (_req, box) => {
+      const long = 'x'.repeat(990);
+      for (let n = 0; ; n++) {
+        try {
+          box.watch({ kind: 'files', name: 'w' + n, workspace: 'home', paths: Array(100).fill(long) }, () => {})();
+        } catch (err) {
+          return Response.json({ n, why: (err as Error).message });
+        }
+      }
+    },
+  },
+} satisfies Track;
+`
+
+// What an app calls its watches stands in the log: without the vault's values, and no
+// more of it than of its notes.
+func TestNamesOfWatches(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"namer": namer})
+	w.do("PUT", "/api/vault/MAP_KEY", "a_long_value", 200)
+	w.do("POST", "/t/namer/named", "", 200)
+	armed := w.noted("trigger armed")
+	if got := string(armed.Data); strings.Contains(got, "a_long_value") || !strings.Contains(got, `"of [MAP_KEY]"`) || !strings.Contains(got, `"*.[MAP_KEY]"`) {
+		t.Errorf("%s", got)
+	}
+	var many struct {
+		N   int
+		Why string
+	}
+	must(t, json.Unmarshal([]byte(w.do("POST", "/t/namer/many", "", 200)), &many))
+	if many.Why != "this app has written 8 MB to the action log in a short time: it may write again later" || many.N < 70 || many.N > 200 {
+		t.Errorf("after %d: %s", many.N, many.Why)
+	}
+}
+
 const hanger = `
 import { existsSync, writeFileSync } from 'node:fs';
 import type { Track } from '../../core/contract.ts';
