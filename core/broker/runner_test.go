@@ -40,7 +40,9 @@ type sandboxed struct {
 	mu     sync.Mutex
 	frozen bool
 	slow   chan struct{} // when set, Freeze waits until it is closed
+	fails  int           // how often Freeze and Thaw fail before they do what they should
 	syncs  int
+	during func() // when set, what happens while the layer is synced
 }
 
 func (r *runner) Start(_ context.Context, spec sandbox.Spec) (task.Sandbox, error) {
@@ -93,14 +95,22 @@ func (s *sandboxed) Thaw() error { return s.freeze(false) }
 func (s *sandboxed) freeze(on bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fails > 0 {
+		s.fails--
+		return errors.New("the kernel is busy")
+	}
 	s.frozen = on
 	return nil
 }
 
 func (s *sandboxed) Sync() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.syncs++
+	during := s.during
+	s.mu.Unlock()
+	if during != nil {
+		during()
+	}
 	return nil
 }
 

@@ -43,6 +43,7 @@ var tasks = []Guard{
 		t.mu.Unlock()
 	}
 }`, "./core/broker", "TestASlowFreezeHoldsNobodyUp"},
+	{"tasks: a freeze that failed is done again", "core/task/pause.go", `(r.frozen != frozen || r.unsure)`, `r.frozen != frozen`, "./core/broker", "TestAFreezeThatFailsIsDoneAgain"},
 	{"tasks: a pause waits until all stand still", "core/task/pause.go", `	t.hold() // before`, `	go t.hold() // before`, "./core/broker", "TestASlowFreezeHoldsNobodyUp"},
 	{"tasks: memory keeps no text of an ended task", "core/task/fold.go", `	e.Spec = Spec{Workspace: e.Workspace}
 `, ``, "./core/task", "TestWhatIsKeptOfOldTasksIsSmall"},
@@ -97,7 +98,7 @@ var tasks = []Guard{
 	{"calls: a result is the key's for ever", "core/task/calls.go", `			if result = known.Result; result != nil {`, `			if r := known.Result; r != nil && t.full {`, "./core/broker", "TestCallRunsOnceForAKey"},
 	{"calls: paused starts none", "core/task/calls.go", `	case t.halted():
 		return Turn{Halted: true}, nil, nil
-`, ``, "./core/broker", "TestApprovedWhilePaused"},
+`, ``, "./core/broker", "TestNoTurnToRunWhilePaused"},
 	{"calls: the box's own question is no call's key", "core/broker/call.go", `	if boxKey.MatchString(key) {`, `	if key == "model" {`, "./core/broker", "TestBrokerRefusals"},
 	{"calls: the input fits the schema", "core/broker/call.go", `	if err := d.schemas.check(tl.Input, c.Input); err != nil {
 		return tl, err.Error()
@@ -126,7 +127,7 @@ var tasks = []Guard{
 	{"broker: a step that a pause overtakes waits", "core/task/progress.go", `	if t.halted() {
 		return errHalted
 	}
-`, ``, "./core/broker", "TestARealPause|TestRandomInterleavings"},
+`, ``, "./core/broker", "TestAPauseOvertakesAStep"},
 	{"broker: waiting is no answer", "core/broker/ask.go", `	case got.State == approval.Pending:
 		return pendingAnswer{true}, nil
 `, ``, "./core/broker", "TestPendingIsNoError"},
