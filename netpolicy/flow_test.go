@@ -414,26 +414,13 @@ func TestUpload(t *testing.T) {
 				n, _ := io.Copy(io.Discard, c) //nolint:errcheck // what came counts
 				got <- n
 			})
-			n, err := Open(quietLog(t), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer n.Close()
-			ns, err := n.Namespace()
-			if err != nil {
-				t.Fatal(err)
-			}
 			const limit, each, conns = 1 << 20, 1 << 19, 8
 			asked := make(chan string, 10)
 			answer := make(chan bool)
-			s, err := ns.Attach(Policy{Hosts: []string{"*.example.com"}, Blocked: func(string, int) {}, UploadLimit: limit, Upload: func(ctx context.Context, host string) bool {
+			s := attached(t, Policy{Hosts: []string{"*.example.com"}, UploadLimit: limit, Upload: func(ctx context.Context, host string) bool {
 				asked <- host
 				return <-answer
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
 			p := program{t, s}
 			var wg sync.WaitGroup
 			for k := range conns {
@@ -509,27 +496,10 @@ func TestNamesLast(t *testing.T) {
 // once, and that its failure is told.
 func TestNoSuchName(t *testing.T) {
 	outside(t)
-	n, err := Open(quietLog(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	ns, err := n.Namespace()
-	if err != nil {
-		t.Fatal(err)
-	}
 	failed := make(chan string, 10)
-	s, err := ns.Attach(Policy{Hosts: []string{"gone.example.com"}, Blocked: func(h string, _ int) { t.Errorf("blocked %s", h) }, Failed: func(name string, err error) { failed <- name + ": " + err.Error() }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	start := time.Now()
+	s := attached(t, Policy{Hosts: []string{"gone.example.com"}, Blocked: func(h string, _ int) { t.Errorf("blocked %s", h) }, Failed: func(name string, err error) { failed <- name + ": " + err.Error() }})
 	if _, err := (program{t, s}).lookup("gone.example.com", false); err == nil || err.Error() != "SERVFAIL" {
 		t.Errorf("%v, want SERVFAIL", err)
-	}
-	if d := time.Since(start); d > 4*time.Second {
-		t.Errorf("it took %v", d)
 	}
 	if f := <-failed; f != "gone.example.com: the name does not exist" {
 		t.Errorf("told %q", f)
@@ -542,19 +512,7 @@ func TestCloseWaits(t *testing.T) {
 	i := outside(t)
 	i.name("example.com", webAddr)
 	serveTCP(t, i, 2500, func(c *net.TCPConn) { io.Copy(c, c) }) //nolint:errcheck // an echo
-	n, err := Open(quietLog(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	ns, err := n.Namespace()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := ns.Attach(Policy{Hosts: []string{"example.com"}, Blocked: func(string, int) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := attached(t, Policy{Hosts: []string{"example.com"}})
 	p := program{t, s}
 	for _, said := range []string{"", "GET", "\x16\x03", "\x16\x03\x01\x02\x00", get, get + "\r\n", get + "Upgrade: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: example.com:2500\r\nContent-Length: 9999\r\n\r\nhalf", "plain\n"} {
 		c, err := p.connect("example.com", 2500, false)
@@ -567,7 +525,7 @@ func TestCloseWaits(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(start); d > 2*time.Second {
+	if d := time.Since(start); d > dialTimeout/2 { // what it waits for otherwise ends by its own limit
 		t.Errorf("closing took %v", d)
 	}
 }

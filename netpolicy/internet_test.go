@@ -389,37 +389,44 @@ func quietLog(t testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(t
 
 // space gives a namespace with these hosts; blocked collects what it refused.
 func space(t testing.TB, hosts ...string) (s *Space, blocked func() []string) {
-	n, err := Open(quietLog(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	var list []string
-	ns, err := n.Namespace()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err = ns.Attach(Policy{Hosts: hosts, Names: filepath.Join(t.TempDir(), "names"), Blocked: func(h string, _ int) {
+	s = attached(t, Policy{Hosts: hosts, Names: filepath.Join(t.TempDir(), "names"), Blocked: func(h string, _ int) {
 		mu.Lock()
 		defer mu.Unlock()
 		list = append(list, h)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return s, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return append([]string(nil), list...)
 	}
+}
+
+// attached gives a namespace with a policy, until the test ends.
+func attached(t testing.TB, p Policy) *Space {
+	t.Helper()
+	n, err := Open(quietLog(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := n.Namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Blocked == nil {
+		p.Blocked = func(string, int) {}
+	}
+	s, err := ns.Attach(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), n.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
 
 // in runs a shell command in the namespace as a user without rights, with the

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -25,42 +24,20 @@ func TestAnyPublic(t *testing.T) {
 	for _, addr := range []string{webAddr, lanAddr} {
 		serveAt(t, i, addr, 2500, func(c *net.TCPConn) { io.Copy(c, c) }) //nolint:errcheck // an echo
 	}
-	box, err := net.Listen("tcp", ":7700")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer box.Close()
-	reached := make(chan string, 100)
-	go http.Serve(box, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.RemoteAddr })) //nolint:errcheck,gosec // ends with its listener
+	reached := theBox(t)
 
 	var mu sync.Mutex
 	var told, blocked []string
-	n, err := Open(quietLog(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := n.Namespace()
-	if err != nil {
-		t.Fatal(err)
-	}
 	add := func(to *[]string, h string) {
 		mu.Lock()
 		defer mu.Unlock()
 		*to = append(*to, h)
 	}
 	declared := []string{"nas.lan:2500", lanAddr + ":2500"}
-	s, err := ns.Attach(Policy{
+	s := attached(t, Policy{
 		Hosts: declared, AnyPublic: true,
 		Blocked: func(h string, _ int) { add(&blocked, h) }, Reached: func(h string) { add(&told, h) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(s.Close(), n.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
 	p := program{t, s}
 	echo := func(name string, port uint16) (net.Conn, error) {
 		var c net.Conn
@@ -135,11 +112,7 @@ func TestAnyPublic(t *testing.T) {
 	if _, err := echo("nas.lan", 2500); err != nil {
 		t.Errorf("a declared host is not reached: %v", err)
 	}
-	select {
-	case who := <-reached:
-		t.Errorf("the box was reached from %s", who)
-	default:
-	}
+	reached(t)
 	if err := s.SetRules([]string{"*"}, true); err == nil {
 		t.Error("wrong rules are taken")
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"testing"
 	"time"
@@ -146,4 +147,25 @@ func (p program) proxied(head string) (string, error) {
 // hello does a TLS handshake that names sni.
 func (p program) hello(c net.Conn, cfg *tls.Config) error {
 	return tls.Client(c, cfg).Handshake()
+}
+
+// theBox is the box's own API, on all of its addresses. The result tells whether it was
+// reached since.
+func theBox(t testing.TB) (reached func(t testing.TB)) {
+	t.Helper()
+	l, err := net.Listen("tcp", "[::]:7700")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	from := make(chan string, 100)
+	go http.Serve(l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from <- r.RemoteAddr })) //nolint:errcheck,gosec // ends with its listener
+	return func(t testing.TB) {
+		t.Helper()
+		select {
+		case who := <-from:
+			t.Errorf("the box was reached from %s", who)
+		default:
+		}
+	}
 }

@@ -105,14 +105,6 @@ func (x *swapping) setKey(key string) {
 
 // attach makes the namespace; again is what a restart does.
 func (x *swapping) attach(t *testing.T) {
-	n, err := Open(quietLog(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := n.Namespace()
-	if err != nil {
-		t.Fatal(err)
-	}
 	told := make(chan string, 100)
 	sw := Swap{
 		Hosts: []string{"model.example.com"}, Header: "X-Api-Key", Placeholder: placeholder, Authority: x.ca,
@@ -125,15 +117,7 @@ func (x *swapping) attach(t *testing.T) {
 		Metered: func(u meter.Usage) { x.used <- u }, Roots: x.pool,
 	}
 	x.more(&sw)
-	s, err := ns.Attach(Policy{Hosts: []string{"model.example.com", "example.com"}, Blocked: func(h string, _ int) { told <- h }, Swaps: []Swap{sw}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Close()
-		n.Close()
-	})
-	x.program = program{t, s}
+	x.program = program{t, attached(t, Policy{Hosts: []string{"model.example.com", "example.com"}, Blocked: func(h string, _ int) { told <- h }, Swaps: []Swap{sw}})}
 }
 
 // client trusts the authority that the program was told to trust.

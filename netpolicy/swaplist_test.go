@@ -291,19 +291,7 @@ func TestMore(t *testing.T) {
 	for n := range 50 {
 		hosts = append(hosts, fmt.Sprintf("h%d.example.org", n))
 	}
-	n, err := Open(quietLog(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := n.Namespace()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := ns.Attach(Policy{Hosts: hosts, More: []string{"model.example.com:80", "lan.example.com:80"}, Blocked: func(string, int) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(); n.Close() })
+	s := attached(t, Policy{Hosts: hosts, More: []string{"model.example.com:80", "lan.example.com:80"}})
 	p := program{t, s}
 	for _, change := range []bool{false, true} {
 		if change {

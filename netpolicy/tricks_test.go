@@ -374,13 +374,7 @@ var tricks = []trick{
 // TestTricks tries each trick beside what it imitates. What the internet hears is the
 // proof.
 func TestTricks(t *testing.T) {
-	box, err := net.Listen("tcp", "[::]:7700")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer box.Close()
-	reached := make(chan string, 100)
-	go http.Serve(box, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.RemoteAddr })) //nolint:errcheck,gosec // ends with its listener
+	reached := theBox(t)
 	i := outside(t)
 	for _, port := range []int{echoes, secures} {
 		serveTCP(t, i, port, func(c *net.TCPConn) {
@@ -436,11 +430,7 @@ func TestTricks(t *testing.T) {
 				if raw := i.bytes(); bad && strings.Contains(raw, "evil") {
 					t.Errorf("the internet heard %.300q", raw)
 				}
-				select {
-				case who := <-reached:
-					t.Errorf("the box was reached from %s", who)
-				default:
-				}
+				reached(t)
 			})
 		}
 	}
