@@ -149,6 +149,7 @@ func (h *host) watchOver() {
 		select {
 		case <-now.C:
 			h.ping(max(h.r.opt.RunTime, answerTime))
+			h.a.tidied()
 		case <-h.ctx.Done():
 			return
 		}

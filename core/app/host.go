@@ -30,6 +30,7 @@ type host struct {
 
 	requests  chan struct{} // one for each that waits for its Response
 	triggered chan struct{} // closed once its triggers were started
+	buried    chan struct{} // closed once it ended and what came of that was noted
 
 	space Space // its network; nil for none
 
@@ -41,7 +42,7 @@ type host struct {
 	silence  context.CancelFunc
 	told     bool   // it was told to end
 	quiet    bool   // its app is off: only what a trigger does goes on
-	buried   bool   // nothing may begin beside its calls any more
+	closed   bool   // nothing may begin beside its calls any more
 	uncaught string // what nothing caught
 }
 
@@ -49,7 +50,7 @@ type host struct {
 // until ctx ends.
 func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) {
 	h := &host{
-		r: r, a: a, made: b.made, set: make(chan struct{}), born: time.Now(), requests: make(chan struct{}, maxRoutes), triggered: make(chan struct{}),
+		r: r, a: a, made: b.made, set: make(chan struct{}), born: time.Now(), requests: make(chan struct{}, maxRoutes), triggered: make(chan struct{}), buried: make(chan struct{}),
 		calls: map[int64]*call{}, hooks: map[string]bool{}, watches: map[int64]func(){}, stops: map[string]bool{},
 	}
 	h.ctx, h.end = context.WithCancel(context.Background())
@@ -57,6 +58,9 @@ func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) 
 		id: sandboxName(a.name), script: "host.mjs", app: a.name, trees: b.trees(), output: a.printed, serve: h.serve,
 		store: filepath.Join(r.dir(), a.name, "store"), home: filepath.Join(r.dir(), a.name, "home"),
 	}
+	r.mu.Lock()
+	j.more = int64(a.full) * tidyDisk
+	r.mu.Unlock()
 	if r.opt.Zone != nil {
 		j.env = append(j.env, "TZ="+r.opt.Zone())
 	}
@@ -159,7 +163,7 @@ func (h *host) wait() {
 	<-h.p.done
 	h.end()
 	h.mu.Lock()
-	h.buried = true
+	h.closed = true
 	watches := h.watches
 	h.watches = map[int64]func(){}
 	h.mu.Unlock()
@@ -187,7 +191,7 @@ func (h *host) closeNetwork() {
 func (h *host) alongside(fn func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.buried {
+	if !h.closed {
 		h.work.Go(fn)
 	}
 }

@@ -186,6 +186,24 @@ func TestAppDisk(t *testing.T) {
 	}
 }
 
+// An app that was ended for its full disk can delete what filled it.
+func TestFullStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a gigabyte")
+	}
+	w := newWorld(t, map[string]string{"fills": "import fs from 'node:fs';\n" + track("fills", `tools: [
+		{ name: 'fills.up', description: 'd', run() { if (fs.existsSync('/work/0')) throw new Error('again'); const b = Buffer.alloc(4 << 20, 1); for (let i = 0; i < 245; i++) fs.writeFileSync('/work/' + i, b); return new Promise(() => {}); } },
+		{ name: 'fills.tidy', description: 'd', run() { for (const f of fs.readdirSync('/work')) fs.rmSync('/work/' + f); return fs.readdirSync('/work').length; } },
+	]`)})
+	w.on("fills")
+	if out, err := w.call("fills.up", "{}"); err == nil || w.info("fills").Error != "fills: it used more than its 1 GB of disk" {
+		t.Fatalf("%s, %v, %s", out, err, w.info("fills").Error)
+	}
+	if out, err := w.call("fills.tidy", "{}"); err != nil || out != "0" {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
 // Nothing of the machine answers an app: not its loopback, not its addresses, not the
 // sockets in BOX_HOME.
 func TestHostileNetwork(t *testing.T) {

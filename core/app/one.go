@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"gurtos/sandbox/layers"
 )
 
 // app is one app, on or off.
@@ -28,6 +31,7 @@ type app struct {
 	life    *life    // of the time that it is up
 	lingers *host    // with a trigger that can't be stopped, though the app is off
 	reached []string // host:port
+	full    int      // how often it was ended for its disk and had not tidied up since
 
 	spend *bucket // what it may write into the log
 	made  made
@@ -209,8 +213,8 @@ func (a *app) ready(ctx context.Context) (*host, error) {
 	if s == nil {
 		s = &starting{done: make(chan struct{})}
 		l.starting = s
-		b, next := a.build, l.next
-		r.work.Go(func() { a.launch(l, s, b, next) })
+		b, last := a.build, l.host
+		r.work.Go(func() { a.launch(l, s, b, last) })
 	}
 	r.mu.Unlock()
 	select {
@@ -237,9 +241,16 @@ func (a *app) soon() error {
 	return nil
 }
 
-// launch starts a host for whoever waits for it.
-func (a *app) launch(l *life, s *starting, b *build, next time.Time) {
+// launch starts a host for whoever waits for it, once what is to be learnt from the end
+// of the last one is known.
+func (a *app) launch(l *life, s *starting, b *build, last *host) {
 	r := a.r
+	if last != nil {
+		<-last.buried
+	}
+	r.mu.Lock()
+	next := l.next
+	r.mu.Unlock()
 	var h *host
 	err := sleep(l.ctx, time.Until(next))
 	if err == nil {
@@ -280,6 +291,7 @@ func (a *app) failing(l *life) {
 
 // bury waits for a host's end and says what came of it.
 func (a *app) bury(l *life, h *host) {
+	defer close(h.buried)
 	h.wait()
 	a.r.mu.Lock()
 	asked := l.ctx.Err() != nil || h.stopped()
@@ -289,12 +301,38 @@ func (a *app) bury(l *life, h *host) {
 	if !asked {
 		a.failing(l)
 	}
+	if h.p.exit.Disk {
+		a.full = min(a.full+1, maxTidy)
+	}
 	if a.lingers == h {
 		a.lingers = nil
 	}
 	a.r.mu.Unlock()
 	if !asked {
 		a.trouble("%s", h.why())
+	}
+}
+
+// tidied sees whether an app that had filled its disk has room again.
+func (a *app) tidied() {
+	a.r.mu.Lock()
+	full := a.full
+	a.r.mu.Unlock()
+	if full == 0 {
+		return
+	}
+	var used int64
+	for _, layer := range []string{"store", "home"} {
+		bytes, _, err := layers.Measure(filepath.Join(a.r.dir(), a.name, layer))
+		if err != nil {
+			return
+		}
+		used += bytes
+	}
+	if used < disk/10*9 {
+		a.r.mu.Lock()
+		a.full = 0
+		a.r.mu.Unlock()
 	}
 }
 

@@ -27,6 +27,11 @@ const (
 	stopFor = 2 * time.Second // that a process has to end by itself
 
 	closeTime = 5 * time.Second // after it closed a socket
+
+	// One that was ended for its disk gets so many bytes more when it starts again, or it
+	// could never delete anything; and so often.
+	tidyDisk = 80_000_000
+	maxTidy  = 3
 )
 
 var limits = sandbox.Limits{MemoryBytes: memory, Pids: pids, DiskBytes: disk, TmpBytes: tmp}
@@ -39,6 +44,7 @@ type job struct {
 	trees   []sandbox.Tree
 	store   string // layer folders
 	home    string
+	more    int64 // bytes of disk above its limit
 	env     []string
 	network func(sandbox.Namespace) error
 	output  *ring
@@ -83,6 +89,8 @@ func (r *Registry) start(ctx context.Context, j job) (*process, error) {
 		p.blocking.close(err)
 		return nil, err
 	}
+	limits := limits
+	limits.DiskBytes += j.more
 	sb, err := r.opt.Runner.Start(ctx, sandbox.Spec{
 		ID: j.id, User: j.id, Slot: sandbox.AnySlot, Limits: limits,
 		Work: layers.View{Layer: j.store}, Home: layers.View{Layer: j.home},

@@ -76,5 +76,6 @@ var apps = []Guard{
 	if out.Status`, `	if out.Status`, "./core/app", "TestRoomOfBodies"},
 	{"app: strangers have a smaller room", "core/app/serve.go", `r.none+n > strangeRoom`, `r.none+n > 1<<40`, "./core/app", "TestRoomOfBodies"},
 	{"app: nothing in its folder leads out of it", "core/app/declare/source.go", `		case d.Type()&fs.ModeSymlink != 0:`, `		case d.Type()&fs.ModeSymlink != 0 && rel == "?":`, "./core/app/declare", "TestReadSource"},
+	{"app: a full disk can be tidied up", "core/app/process.go", `	limits.DiskBytes += j.more`, `	limits.DiskBytes += 0`, "./core/app", "TestFullStore"},
 	{"app: a refusal is told once a minute", "core/task/rights.go", `task == "" && !t.refused.due(`, `task == "?" && !t.refused.due(`, "./core/task", "TestRefusalsAreToldOnceAMinute"},
 }
