@@ -66,7 +66,7 @@ var apps = []Guard{
 	{"app: what nothing caught as it was read is told", "core/app/build.go", `method != "broke" || `, `method == "broke" || `, "./core/app", "TestBroken"},
 	{"app: what it waits for in vain as it is read is found", "core/app/node/host.mjs", `  wire.keep(false);`, `  wire.keep(true);`, "./core/app", "TestBroken"},
 	{"app: what JSON can't hold is no result", "core/app/node/wire.mjs", `if (text === undefined) throw`, `if (text === null) throw`, "./core/app", "TestThrown"},
-	{"app: declared hosts only, at once", "core/app/box.go", `h.space.SetRules(h.made.DeclaredHosts(), !now.DeclaredHostsOnly)`, `h.space.SetRules(h.made.DeclaredHosts(), true)`, "./test/reach", "TestDeclaredHostsOnly"},
+	{"app: declared hosts only, at once", "core/app/box.go", `h.space.SetRules(h.made.DeclaredHosts(), !now.DeclaredHostsOnly)`, `h.space.SetRules(h.made.DeclaredHosts(), now.Off != nil || true)`, "./test/reach", "TestDeclaredHostsOnly"},
 	{"app: declared hosts only, as it starts", "core/app/one.go", `	if err == nil && r.opt.Network != nil {`, `	if err != nil && r.opt.Network != nil {`, "./core/app", "TestHeededAsItStarts"},
 	{"app: what the socket doesn't hold comes in order", "core/app/node/wire.mjs", `if (this.#socket.writableLength === 0) {`, `if (true) {`, "./core/app", "TestAnswersAtOnce"},
 	{"app: what comes in parts stays as it came", "core/app/node/wire.mjs", `this.#parts.push(Buffer.from(chunk)); //`, `this.#parts.push(chunk); //`, "./core/app", "TestRoutes"},
