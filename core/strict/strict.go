@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many objects and arrays may stand in one another.
+// MaxDepth is how many objects and arrays may stand in one another, the body itself among them.
 const MaxDepth = 64
 
 // Error is a refusal: which field, as a path such as hosts[2] ("" for the body
@@ -106,14 +106,15 @@ func (s *scanner) next(c byte) bool {
 	return false
 }
 
-// value reads one value that goes into a t, or into anything when t is nil.
+// value reads one value that goes into a t, or into anything when t is nil. depth is how
+// many objects and arrays stand around it.
 func (s *scanner) value(t reflect.Type, depth int) error {
-	if depth > MaxDepth {
-		return s.fail("more than %d objects and arrays in one another", MaxDepth)
-	}
 	s.space()
 	if s.i == len(s.b) {
 		return s.fail("the JSON ends in the middle")
+	}
+	if opens := s.b[s.i] == '{' || s.b[s.i] == '['; opens && depth >= MaxDepth {
+		return s.fail("more than %d objects and arrays in one another", MaxDepth)
 	}
 	t, null := target(t)
 	switch c := s.b[s.i]; {

@@ -51,6 +51,10 @@ func TestDecodeRefusals(t *testing.T) {
 		{"comma in list", `{"hosts":["a",]}`, "hosts[1]: this is not JSON"},
 		{"behind", `{"title":"a"} x`, "behind the end"},
 		{"deep", `{"any":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "more than 64"},
+		{"64 in the body", `{"any":` + nested(64, "") + `}`, "any[0][0]"},
+		{"64 in the body around a number", `{"any":` + nested(64, "1") + `}`, "more than 64"},
+		{"objects", `{"any":` + strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 64) + `}`, "any.a.a.a"},
+		{"not closed", `{"any":` + strings.Repeat("[", 10_000), "more than 64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b body
@@ -59,6 +63,25 @@ func TestDecodeRefusals(t *testing.T) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// nested is n arrays in one another around a value.
+func nested(n int, v string) string {
+	return strings.Repeat("[", n) + v + strings.Repeat("]", n)
+}
+
+// 64 objects and arrays may stand in one another, the body itself among them.
+func TestDecodeTakesDepth(t *testing.T) {
+	for _, v := range []string{"", "1", `"x"`, "null", "[],[]"} {
+		n := 63
+		if strings.Contains(v, "[") {
+			n--
+		}
+		var b body
+		if err := Decode([]byte(`{"any":`+nested(n, v)+`}`), &b); err != nil {
+			t.Errorf("%d around %s: %v", n, v, err)
+		}
 	}
 }
 
