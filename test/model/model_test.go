@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,6 +39,7 @@ func TestKeyAndCost(t *testing.T) {
 		/* 12 */ `try curl -sS -w ' %{http_code}' https://api.factory.ai/api/llm/a/v1/messages -d "{\"model\":\"$FACTORY_API_KEY\"}"`,
 		/* 13 */ `try curl -sS -m 20 -w ' %{http_code}' https://example.com/ -H "Authorization: Bearer $FACTORY_API_KEY"`,
 		/* 14 */ `try curl -sS -m 20 https://api.factory.ai:8443/`,
+		/* 15 */ `run grep -c BEGIN /etc/ssl/certs/ca-certificates.crt`,
 	)
 	all := w.ended(id, "done")
 	out := outputs(all)
@@ -97,13 +99,17 @@ func TestKeyAndCost(t *testing.T) {
 
 	// Another worker's task has no key, no such host and does not trust the box.
 	id = w.start(spec{"worker": "fake", "hosts": []string{"api.factory.ai", "example.com"}},
-		`run echo "key $FACTORY_API_KEY"; grep -c . $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt`,
+		`run echo "key $FACTORY_API_KEY, trust $SSL_CERT_FILE"; grep -c BEGIN /etc/ssl/certs/ca-certificates.crt`,
 		`try curl -sS -m 20 https://api.factory.ai/ -H "Authorization: Bearer `+placeholder+`"`,
 		`run curl -sSk -m 20 https://api.factory.ai/ -H "Authorization: Bearer `+placeholder+`"`,
 		`try curl -sS -m 20 https://api.eu.factory.ai/`,
 	)
+	trusted, err := strconv.Atoi(out[15])
+	if err != nil {
+		t.Errorf("authorities that the worker's task trusts: %v", err)
+	}
 	out = outputs(w.ended(id, "done"))
-	if !strings.HasPrefix(out[1], "key \n") || !strings.Contains(out[2], "SSL certificate problem") || !strings.Contains(out[3], placeholder) || !strings.Contains(out[4], "403") {
+	if out[1] != fmt.Sprintf("key , trust \n%d", trusted-1) || !strings.Contains(out[2], "SSL certificate problem") || !strings.Contains(out[3], placeholder) || !strings.Contains(out[4], "403") {
 		t.Errorf("another worker's task: %v", out)
 	}
 	for _, f := range []string{"ca/tasks/ca.key", "ca/tasks/ca.pem"} {
