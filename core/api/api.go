@@ -37,7 +37,7 @@ type Tasks interface {
 	Undo(ctx context.Context, id, by string) (task.Task, error)
 	Pause(ctx context.Context, paused bool, by string) error
 	Standstill() string // why no agent works, "" when they do
-	EachApproval(ctx context.Context, state approval.State, fn func(approval.Approval) error) error
+	EachApproval(ctx context.Context, state approval.State, from int, fn func(approval.Approval) error) error
 	Approval(ctx context.Context, id string) (approval.Approval, error)
 	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
 	Note(ctx context.Context, what string, data map[string]any, task string) error

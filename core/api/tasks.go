@@ -136,7 +136,7 @@ func (s *Server) approvals(c *call) error {
 		return bad("state: pending, approved or denied is needed")
 	}
 	return c.array(func(put func(any) error) error {
-		return s.opt.Tasks.EachApproval(c.r.Context(), state, func(a approval.Approval) error { return put(a) })
+		return s.opt.Tasks.EachApproval(c.r.Context(), state, 0, func(a approval.Approval) error { return put(a) })
 	})
 }
 

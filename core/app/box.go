@@ -141,12 +141,10 @@ func (h *host) tasks(ctx context.Context, p struct{ After string }) (any, error)
 }
 
 func (h *host) approvals(ctx context.Context, p struct{ After string }) (any, error) {
-	from, _ := strconv.Atoi(p.After)
-	out, size, at := page{List: []json.RawMessage{}}, 0, 0
-	err := h.r.opt.Tasks.EachApproval(ctx, "", func(a approval.Approval) error {
-		if at++; at <= from {
-			return nil
-		}
+	at, _ := strconv.Atoi(p.After) // how many the pages before had
+	out, size := page{List: []json.RawMessage{}}, 0
+	err := h.r.opt.Tasks.EachApproval(ctx, "", at, func(a approval.Approval) error {
+		at++
 		full, err := out.add(&size, a)
 		if err == nil && full {
 			out.Next, err = strconv.Itoa(at), errFull

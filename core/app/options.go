@@ -49,7 +49,7 @@ type Tasks interface {
 	Get(ctx context.Context, id string) (task.Task, error)
 	Each(ctx context.Context, want task.Filter, fn func(task.Task) error) error
 	Undo(ctx context.Context, id, by string) (task.Task, error)
-	EachApproval(ctx context.Context, state approval.State, fn func(approval.Approval) error) error
+	EachApproval(ctx context.Context, state approval.State, from int, fn func(approval.Approval) error) error
 	Answer(ctx context.Context, id string, approved bool, by, reason string) (approval.Approval, error)
 	Ask(ctx context.Context, a approval.Approval) (approval.Approval, error)
 	Await(ctx context.Context, id string, most time.Duration) (approval.Approval, error)

@@ -217,6 +217,15 @@ func TestBox(t *testing.T) {
 	if out := do("approvals", nil); out != `["`+a.ID+`"]` {
 		t.Errorf("approvals: %s", out)
 	}
+	ids := []string{a.ID}
+	for n := range 40 { // more than a page
+		q, err := w.tasks.Ask(t.Context(), approval.Approval{ID: fmt.Sprint(made.ID, ".task.long", n), Task: made.ID, Question: strings.Repeat("?", 60_000)})
+		must(t, err)
+		ids = append(ids, q.ID)
+	}
+	if want, err := json.Marshal(ids); err != nil || do("approvals", nil) != string(want) {
+		t.Errorf("approvals of more than a page: %s, not %s", do("approvals", nil), want)
+	}
 	for _, by := range []string{"box screen", "owner", "box1x", "", "box1:\u202eenwo", "BOX1"} {
 		if out := do("answer", map[string]any{"id": a.ID, "approved": true, "by": by}); !strings.Contains(out, "error: by: ") {
 			t.Errorf("answering as %q: %s", by, out)

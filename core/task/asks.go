@@ -117,7 +117,7 @@ func (f *fold) answer(e *entry, id string, approved bool, by, reason string) []a
 // EachApproval is the same without all of them in memory.
 func (t *Tasks) Approvals(ctx context.Context, state approval.State) ([]approval.Approval, error) {
 	out := []approval.Approval{}
-	err := t.EachApproval(ctx, state, func(a approval.Approval) error { out = append(out, a); return nil })
+	err := t.EachApproval(ctx, state, 0, func(a approval.Approval) error { out = append(out, a); return nil })
 	return out, err
 }
 

@@ -124,14 +124,14 @@ func (t *Tasks) Each(ctx context.Context, want Filter, fn func(Task) error) erro
 	return nil
 }
 
-// EachApproval calls fn with the questions in a state, "" for all, oldest first. It has
-// few of them in memory at a time.
-func (t *Tasks) EachApproval(ctx context.Context, state approval.State, fn func(approval.Approval) error) error {
+// EachApproval calls fn with the questions in a state, "" for all, oldest first, without
+// the first from of all questions. It has few of them in memory at a time.
+func (t *Tasks) EachApproval(ctx context.Context, state approval.State, from int, fn func(approval.Approval) error) error {
 	var book *approval.Book
 	if err := t.read(ctx, func(f *fold) error { book = f.Approvals.Snapshot(); return nil }); err != nil {
 		return err
 	}
-	for from := 0; ; {
+	for from = max(from, 0); ; {
 		some, next := book.Part(state, from, 1000)
 		if err := t.eachOf(ctx, some, fn); err != nil {
 			return err
