@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -182,6 +183,35 @@ func TestApprovedWhilePaused(t *testing.T) {
 	b.pause(false)
 	if a := <-got; a.body["ok"] != true {
 		t.Fatal(a)
+	}
+}
+
+// A pause that comes while a step's layer is synced, after the step was let in, still stops it.
+func TestAPauseOvertakesAStep(t *testing.T) {
+	b := newBox(t, boxOptions{})
+	id := b.begin("")
+	sb, synced := b.runner.get(id), make(chan struct{})
+	var once sync.Once
+	sb.mu.Lock()
+	sb.during = func() { once.Do(func() { b.pause(true); close(synced) }) }
+	sb.mu.Unlock()
+	got := make(chan answered, 1)
+	go func() { got <- b.post(id, "/step", `{"text":"one"}`) }()
+	<-synced
+	for range 50 { // what doesn't wait gets on meanwhile, and so would the step
+		if a, err := b.send(t.Context(), id, "POST", "/cost", `{"cents":1,"what":"x"}`); err != nil || a.status != 200 {
+			t.Fatal(a, err)
+		}
+	}
+	if n := len(b.events(actionlog.TypeTaskStep, id)); n != 0 {
+		t.Fatalf("%d steps in a pause", n)
+	}
+	b.pause(false)
+	if a := <-got; a.status != 200 {
+		t.Fatal(a)
+	}
+	if n := len(b.events(actionlog.TypeTaskStep, id)); n != 1 {
+		t.Fatalf("%d steps, not one", n)
 	}
 }
 
