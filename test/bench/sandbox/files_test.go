@@ -229,7 +229,7 @@ func repoText(i int) string {
 // git is the machine's, as nobody in particular.
 func git(b *testing.B, dir string, args ...string) {
 	b.Helper()
-	c := exec.Command("git", append([]string{"-c", "user.name=b", "-c", "user.email=b@example.org"}, args...)...)
+	c := exec.Command("git", append([]string{"-c", "user.name=b", "-c", "user.email=b@example.org", "-c", "gc.auto=0", "-c", "maintenance.auto=false"}, args...)...)
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil {
 		b.Fatalf("git %v: %v %s", args, err, out)
