@@ -344,6 +344,9 @@ var tricks = []trick{
 		hello("example.com", func(e []extension) []extension { // as Chromium does (RFC 8701)
 			return append(append([]extension{{0x2a2a, nil}}, e...), extension{0xfafa, []byte{0}})
 		}),
+		hello("example.com", func(e []extension) []extension { // an encrypted hello that is none, as browsers send (RFC 9849, section 6.2)
+			return append(e, extension{0xfe0d, append(append([]byte{0, 0, 1, 0, 1, 7, 0, 32}, make([]byte, 32)...), append([]byte{0, 144}, make([]byte, 144)...)...)})
+		}),
 		hello("example.com", func(e []extension) []extension { return append(e, extension{21, make([]byte, 12<<10)}) }), // as long as few are
 		byByte,
 	)},
