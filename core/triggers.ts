@@ -37,6 +37,8 @@ export type Schedule = When & {
  * for once, with `late`; a `task` that throws has had its run.
  */
 export function schedule(s: Schedule): Trigger {
+  checked('schedule', s, ['name', 'dailyAt', 'every', 'weekdays', 'task']);
+  if ((s.dailyAt === undefined) === (s.every === undefined)) throw new Error(`schedule ${s.name}: dailyAt or every is needed${s.every === undefined ? '' : ', and not both'}`);
   const weekdays = s.weekdays === undefined ? undefined : checkedDays(s.name, s.weekdays);
   const watch =
     s.dailyAt !== undefined
@@ -62,6 +64,7 @@ export interface Webhook {
 
 /** Starts a task for a request. The caller gets `{task: <id>}`, or `{}` when none was started. */
 export function webhook(w: Webhook): Trigger {
+  checked('webhook', w, ['name', 'task']);
   if (!/^[A-Za-z0-9_-]+$/.test(w.name)) throw new Error(`webhook ${w.name}: its name may have letters, digits, _ and - alone`);
   return {
     name: w.name,
@@ -91,7 +94,11 @@ export interface FileChange {
  * mode or time is none, nor is a file that was written anew with the same bytes.
  */
 export function onFileChange(f: FileChange): Trigger {
+  checked('onFileChange', f, ['name', 'workspace', 'paths', 'task']);
+  if (f.workspace !== undefined && typeof f.workspace !== 'string') throw new Error(`onFileChange ${f.name}: workspace is no text`);
+  if (f.paths !== undefined && !(Array.isArray(f.paths) && f.paths.length > 0)) throw new Error(`onFileChange ${f.name}: paths is no list with a path in it; leave it out for all`);
   for (const path of f.paths ?? []) {
+    if (typeof path !== 'string') throw new Error(`onFileChange ${f.name}: paths has something that is no text`);
     if (path.split('/').some((name) => ['', '.', '..'].includes(name))) throw new Error(`onFileChange ${f.name}: ${path || 'an empty path'} is no path inside a workspace`);
   }
   return {
@@ -102,6 +109,16 @@ export function onFileChange(f: FileChange): Trigger {
         if (spec) await box.createTask(spec);
       }),
   };
+}
+
+/** Holds what a trigger is made of to its fields: the types are not there any more when an app runs. */
+function checked(what: string, given: { name: string; task: unknown }, fields: string[]): void {
+  if (given === null || typeof given !== 'object') throw new Error(`${what}: an object with ${fields.join(', ')} is needed`);
+  const { name, task } = given;
+  if (typeof name !== 'string' || name === '' || [...name].length > 100) throw new Error(`${what}: name: a name of 1 to 100 characters is needed`);
+  for (const field of Object.keys(given)) if (!fields.includes(field)) throw new Error(`${what} ${name}: there is no ${field}; there are ${fields.join(', ')}`);
+  const fits = typeof task === 'function' || (what === 'schedule' && task !== null && typeof task === 'object');
+  if (!fits) throw new Error(`${what} ${name}: task: ${what === 'schedule' ? 'a task, or a function that makes one,' : 'a function that makes a task'} is needed`);
 }
 
 function checkedTime(name: string, time: string): string {
@@ -119,6 +136,7 @@ function checkedSpan(name: string, every: string): number {
 }
 
 function checkedDays(name: string, weekdays: Weekday[]): Weekday[] {
+  if (!Array.isArray(weekdays)) throw new Error(`schedule ${name}: weekdays is no list of days such as ['mon', 'fri']`);
   if (weekdays.length === 0) throw new Error(`schedule ${name}: weekdays names no day, so it would never run`);
   for (const day of weekdays) if (!days.includes(day)) throw new Error(`schedule ${name}: "${day}" is no weekday; they are ${days.join(', ')}`);
   return days.filter((day) => weekdays.includes(day));

@@ -389,7 +389,7 @@ func (h *host) listen(_ context.Context, p struct{ On bool }) (any, error) {
 
 func (h *host) watch(_ context.Context, p struct {
 	ID    int64
-	Watch watch.Watch
+	Watch json.RawMessage
 }) (any, error) {
 	if h.r.opt.Watcher == nil {
 		return nil, errors.New("this box watches neither the clock nor files")
@@ -402,18 +402,15 @@ func (h *host) watch(_ context.Context, p struct {
 		return nil, fmt.Errorf("an app has at most %d watches", maxWatches)
 	}
 	// The log has it, as it has a note.
-	raw, err := plain(p.Watch)
+	if err := h.a.spend.take(len(p.Watch) + 200); err != nil {
+		return nil, err
+	}
+	want, err := watch.Read(h.r.opt.Vault.RedactJSON(p.Watch))
 	if err != nil {
 		return nil, err
 	}
-	if err := h.a.spend.take(len(raw) + 200); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(h.r.opt.Vault.RedactJSON(raw), &p.Watch); err != nil {
-		return nil, err
-	}
-	stop, err := h.r.opt.Watcher.Add(h.ctx, h.a.name, p.Watch, func(ctx context.Context, f watch.Fired) error {
-		return h.fire(ctx, p.ID, p.Watch.Name, f)
+	stop, err := h.r.opt.Watcher.Add(h.ctx, h.a.name, want, func(ctx context.Context, f watch.Fired) error {
+		return h.fire(ctx, p.ID, want.Name, f)
 	})
 	if err != nil {
 		return nil, err

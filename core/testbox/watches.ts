@@ -5,6 +5,7 @@ import type { Awaitable, Fired, Watch } from '../contract.ts';
 import { type Daily, type Every, type Files, type Zone, dateText, fits } from './clock.ts';
 import { type Workspaces, differ } from './files.ts';
 import type { Log, Time } from './log.ts';
+import { workspaceName } from './spec.ts';
 import { said } from './tasks.ts';
 
 const tooLate = 12 * 3_600_000;
@@ -45,7 +46,7 @@ export class Watches {
   }
 
   add(given: Watch, fire: (fired: Fired) => Awaitable<void>): () => void {
-    const watch = JSON.parse(JSON.stringify(given)) as Watch;
+    const watch = JSON.parse(JSON.stringify(given ?? null)) as Watch;
     check(watch);
     if (this.#all.has(watch.name)) throw new Error(`trigger "${watch.name}": ${this.#app} has another one of this name, and the box remembers each by its name`);
     const none = watch.kind === 'files' && !this.#files.has(watch.workspace);
@@ -170,25 +171,51 @@ const iso = (at: number) => new Date(at).toISOString();
 
 const days = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
-function check(w: Watch): void {
+const needs: [name: string, what: string, fits: (v: unknown) => boolean][] = [
+  ...['name', 'kind', 'at'].map((name): (typeof needs)[number] => [name, 'a text', isText]),
+  ['ms', 'a whole number', (v) => Number.isSafeInteger(v)],
+  ['workspace', 'a text', isText],
+  ...['weekdays', 'paths'].map((name): (typeof needs)[number] => [name, 'a list of texts', (v) => Array.isArray(v) && v.every(isText)]),
+];
+
+const fields: Record<string, string[]> = { daily: ['at', 'weekdays'], every: ['ms', 'weekdays'], files: ['workspace', 'paths'] };
+
+function isText(v: unknown): boolean {
+  return typeof v === 'string';
+}
+
+/** Throws the box's sentence for a watch that can't be. */
+function check(given: unknown): void {
+  if (given === null || typeof given !== 'object' || Array.isArray(given)) throw new Error("a watch is an object with a kind and a name, such as {kind: 'daily', name: 'morning', at: '08:00'}");
+  const w = { name: '', kind: '', at: '', ms: 0, workspace: '', ...given } as { name: string; kind: string; at: string; ms: number; workspace: string; weekdays?: string[]; paths?: string[] };
   const wrong = (why: string): never => {
-    throw new Error(`trigger "${w.name}": ${why}`);
+    throw new Error(`trigger "${isText(w.name) ? w.name : ''}": ${why}`);
   };
-  if (typeof w.name !== 'string' || w.name === '' || [...w.name].length > 100) wrong('a name of 1 to 100 characters is needed');
-  if (w.kind !== 'files') {
-    (w.weekdays ?? []).forEach((d, i, all) => {
-      if (!days.includes(d)) wrong(`"${d}" is no weekday; they are ${days.join(', ')}`);
-      if (all.indexOf(d) < i) wrong(`${d} is there twice`);
-    });
+  for (const [name, what, fits] of needs) if (Object.hasOwn(given, name) && !fits((given as Record<string, unknown>)[name])) wrong(`${name}: ${what} is needed`);
+  if (Object.hasOwn(fields, w.kind)) {
+    const of = ['kind', 'name', ...(fields[w.kind] ?? [])];
+    for (const name of Object.keys(given).sort()) if (!of.includes(name)) wrong(`there is no ${name} in a watch of kind ${w.kind}; there are ${of.join(', ')}`);
   }
+  if (w.weekdays?.length === 0) wrong('weekdays names no day, so it would never run');
+  if (w.paths?.length === 0) wrong('paths names no path, so it would never run');
+  if (w.name === '' || [...w.name].length > 100 || /\p{Cc}/u.test(w.name)) wrong('a name of 1 to 100 characters is needed');
+  w.weekdays?.forEach((d, i, all) => {
+    if (!days.includes(d)) wrong(`"${d}" is no weekday; they are ${days.join(', ')}`);
+    if (all.indexOf(d) < i) wrong(`${d} is there twice`);
+  });
   switch (w.kind) {
     case 'daily':
       if (!/^([01]\d|2[0-3]):[0-5]\d$/.test(w.at)) wrong(`at is "${w.at}", and a time from 00:00 to 23:59 such as 08:00 is needed`);
       break;
     case 'every':
-      if (!Number.isInteger(w.ms) || w.ms < 1000 || w.ms > 31 * 86_400_000) wrong(`a span of ${w.ms} ms is none that can be: whole milliseconds from 1000 to 2678400000 are`);
+      if (w.ms < 1000 || w.ms > 31 * 86_400_000) wrong(`a span of ${w.ms} ms is none that can be: whole milliseconds from 1000 to 2678400000 are`);
       break;
     case 'files':
+      try {
+        workspaceName(w.workspace);
+      } catch (err) {
+        wrong(said(err));
+      }
       for (const path of w.paths ?? []) {
         if (path === '') wrong('an empty path is no path inside a workspace');
         if (path.startsWith('/')) wrong(`"${path}" begins with /, and paths begin at the workspace`);
@@ -196,6 +223,6 @@ function check(w: Watch): void {
       }
       break;
     default:
-      wrong(`the box watches daily, every and files, and not "${(w as { kind: string }).kind}"`);
+      wrong(`the box watches daily, every and files, and not "${w.kind}"`);
   }
 }

@@ -64,14 +64,10 @@ var triggers = []Guard{
 	{"files: one that is away for long holds nothing", "core/watch/watches.go", `return at <= late })`, `return at < 0 })`, "./core/watch", "TestWatchThatDoesNotComeBack"},
 	{"files: a stale watch keeps no full workspace from folding", "core/task/compact.go", `		if n < was && len(t.fold.done[workspace]) > mostLayers {`, `		if n < was && len(t.fold.done[workspace]) < 0 {`, "./core/watch", "TestFullWorkspaceFoldsUnderAWatch"},
 	{"files: looks that fail hold what the last one needs", "core/task/sight.go", `h.sights[:min(len(h.sights), 1)]`, `h.sights[:len(h.sights)]`, "./core/watch", "TestLooksThatFail"},
-	{"files: a watch's name holds no key in the log", "core/app/box.go", `json.Unmarshal(h.r.opt.Vault.RedactJSON(raw), &p.Watch)`, `json.Unmarshal(raw, &p.Watch)`, "./test/triggers", "TestNamesOfWatches"},
-	{"files: watches fill no log", "core/app/box.go", `	if err := h.a.spend.take(len(raw) + 200); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(`, `	if err := h.a.spend.take(0); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(`, "./test/triggers", "TestNamesOfWatches"},
+	{"files: a watch's name holds no key in the log", "core/app/box.go", `watch.Read(h.r.opt.Vault.RedactJSON(p.Watch))`, `watch.Read(p.Watch)`, "./test/triggers", "TestNamesOfWatches"},
+	{"files: watches fill no log", "core/app/box.go", `h.a.spend.take(len(p.Watch) + 200)`, `h.a.spend.take(0)`, "./test/triggers", "TestNamesOfWatches"},
+	{"schedules: a field that a watch hasn't is refused", "core/watch/read.go", `			if !slices.Contains(of, name) {`, `			if name == "" {`, "./core/watch", "TestRead"},
+	{"schedules: an empty list is not all", "core/watch/read.go", `	if w.Weekdays != nil && len(w.Weekdays) == 0 {`, `	if w.Weekdays == nil && len(w.Weekdays) > 0 {`, "./core/watch", "TestRead"},
 	{"files: a cut call is made again", "core/watch/watching.go", `errors.Is(said, ErrNotTaken) || cut {`, `errors.Is(said, ErrNotTaken) || cut && w.fail < 0 {`, "./core/watch", "TestBoxEndsDuringACall"},
 	{"globs: a * stays in its name", "core/watch/glob.go", `	names := strings.Split(path, "/")
 	i, k`, `	names := strings.SplitN(path, "/", 2)

@@ -31,6 +31,17 @@ test('what the box would refuse of an app, it refuses', async () => {
   await assert.rejects(testBox(undefined as unknown as Track), /exports no app as its default/);
 });
 
+test('a watch that the box would refuse, it refuses with the same words', async () => {
+  const rows = JSON.parse(readFileSync(new URL('../../core/watch/testdata/watches.json', import.meta.url), 'utf8')) as { says: string; watch: any }[];
+  const b = await testBox(app({}));
+  for (const { says, watch } of rows) {
+    const add = () => b.box.watch(watch, () => {})();
+    if (says === '') add();
+    else assert.throws(add, { message: says }, JSON.stringify(watch));
+  }
+  assert.throws(() => b.box.watch({ kind: 'daily', name: 'a\nb', at: '08:00' }, () => {}), { message: /a name of 1 to 100 characters is needed/ });
+});
+
 test('a day is called for once, whatever the clock does', async () => {
   const zone = { timeZone: 'Europe/Berlin' };
   // Clocks forward: 02:30 does not exist on 29 March, and comes at 03:00.

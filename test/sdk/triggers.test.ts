@@ -78,10 +78,21 @@ test('schedules that could not be are refused when they are made', () => {
     [{ every: '15 min' }, 'schedule s: every is "15 min", and a time from 1s to 31d such as 15m is needed'],
     [{ every: '32d' }, 'schedule s: every is "32d", and a time from 1s to 31d such as 15m is needed'],
     [{ every: '1h', weekdays: [] }, 'schedule s: weekdays names no day, so it would never run'],
+    [{}, 'schedule s: dailyAt or every is needed'],
+    [{ dailyAt: '08:00', every: '1h' }, 'schedule s: dailyAt or every is needed, and not both'],
+    [{ dialyAt: '08:00' }, 'schedule s: there is no dialyAt; there are name, dailyAt, every, weekdays, task'],
+    [{ dailyAt: 8 }, 'schedule s: dailyAt is "8", and a time from 00:00 to 23:59 such as 08:00 is needed'],
+    [{ every: 60_000 }, 'schedule s: every is "60000", and a time from 1s to 31d such as 15m is needed'],
+    [{ every: '1h', weekdays: 'mon' }, "schedule s: weekdays is no list of days such as ['mon', 'fri']"],
+    [{ every: '1h', name: '' }, 'schedule: name: a name of 1 to 100 characters is needed'],
+    [{ every: '1h', name: 'n'.repeat(101) }, 'schedule: name: a name of 1 to 100 characters is needed'],
+    [{ every: '1h', task: undefined }, 'schedule s: task: a task, or a function that makes one, is needed'],
+    [{ every: '1h', task: 'look' }, 'schedule s: task: a task, or a function that makes one, is needed'],
     [{ every: '1h', weekdays: ['sunday'] }, 'schedule s: "sunday" is no weekday; they are mon, tue, wed, thu, fri, sat, sun'],
   ] as const) {
     assert.throws(() => schedule({ name: 's', task: order, ...given } as unknown as Parameters<typeof schedule>[0]), { message: why });
   }
+  assert.throws(() => schedule(null as any), { message: 'schedule: an object with name, dailyAt, every, weekdays, task is needed' });
 });
 
 test('a webhook makes a task of its request, and says which', async () => {
@@ -103,6 +114,22 @@ test('files are watched by the box', async () => {
   await b.fire({ changes: [{ path: 'notes/a', change: 'added' }, { path: 'notes/b', change: 'deleted' }] });
   assert.equal(b.made[0]?.prompt, 'added notes/a,deleted notes/b');
   for (const path of ['', '/etc/*', 'a/../b', 'a//b', 'a/', './a']) assert.throws(() => onFileChange({ name: 'n', paths: [path], task: () => null }), /is no path inside a workspace/);
+});
+
+test('webhooks and watches of files that could not be are refused when they are made', () => {
+  const task = () => null;
+  for (const [made, why] of [
+    [() => webhook({ name: 'p', task: order } as any), 'webhook p: task: a function that makes a task is needed'],
+    [() => webhook({ name: 'p' } as any), 'webhook p: task: a function that makes a task is needed'],
+    [() => webhook({ name: 'p', task, secret: 'x' } as any), 'webhook p: there is no secret; there are name, task'],
+    [() => webhook({ name: 5, task } as any), 'webhook: name: a name of 1 to 100 characters is needed'],
+    [() => onFileChange({ name: 'n', task: order } as any), 'onFileChange n: task: a function that makes a task is needed'],
+    [() => onFileChange({ name: 'n', task, path: '*.md' } as any), 'onFileChange n: there is no path; there are name, workspace, paths, task'],
+    [() => onFileChange({ name: 'n', task, paths: [] }), 'onFileChange n: paths is no list with a path in it; leave it out for all'],
+    [() => onFileChange({ name: 'n', task, paths: '*.md' } as any), 'onFileChange n: paths is no list with a path in it; leave it out for all'],
+    [() => onFileChange({ name: 'n', task, paths: [5] } as any), 'onFileChange n: paths has something that is no text'],
+    [() => onFileChange({ name: 'n', task, workspace: 5 } as any), 'onFileChange n: workspace is no text'],
+  ] as const) assert.throws(made, { message: why });
 });
 
 test('a task that the box refuses is an error of the trigger', async () => {
