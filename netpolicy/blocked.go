@@ -200,7 +200,7 @@ func (t *teller) minute() {
 // rest tells of those that there was no room for, with t.mu held.
 func (t *teller) rest() {
 	if t.more > 0 {
-		t.tell(others, t.more)
+		t.tell(others+":0", t.more)
 		t.more = 0
 	}
 }

@@ -276,7 +276,7 @@ func TestTeller(t *testing.T) {
 			defer tl.mu.Unlock()
 			together := 0
 			for _, l := range told {
-				if l.host == "others" {
+				if l.host == "others:0" {
 					together += l.count
 				}
 			}
