@@ -94,7 +94,7 @@ func TestOwnLoopback(t *testing.T) {
 		}()
 		c, err := p.dial("tcp", addr)
 		if err != nil {
-			t.Errorf("%s: %v", addr, err)
+			t.Fatalf("%s: %v", addr, err)
 		} else if b, err := io.ReadAll(c); err != nil || string(b) != "mine" {
 			t.Errorf("%s: %q, %v", addr, b, err)
 		}
@@ -119,7 +119,7 @@ func TestOwnLoopback(t *testing.T) {
 			c, err = d.Dial("tcp", addr)
 		})
 		if err != nil {
-			t.Errorf("%s from %s: %v", addr, from, err)
+			t.Fatalf("%s from %s: %v", addr, from, err)
 		} else if b, err := io.ReadAll(c); err != nil || string(b) != "mine" {
 			t.Errorf("%s from %s: %q, %v", addr, from, b, err)
 		}
