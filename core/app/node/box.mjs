@@ -69,7 +69,7 @@ export function makeBox(world, name) {
       const id = ++watches;
       world.watches.set(id, fire);
       try {
-        blocking.call('watch', { id, watch: plain(watch, 'the watch') });
+        blocking.call('watch', { id, watch: plain(watch, 'the watch') ?? null });
       } catch (thrown) {
         world.watches.delete(id);
         throw thrown;
