@@ -27,6 +27,7 @@ const victimEnv = "GURTOS_TEST_VICTIM"
 type victimConfig struct {
 	State, TasksRoot, Tools, Cgroup string
 	Pool                            int
+	Freeze                          bool // each first sandbox, and tell of it
 }
 
 // victim is the process that TestKilled kills: it opens a Host as its
@@ -54,10 +55,20 @@ func victim() {
 						panic(err)
 					}
 				}
-				sb, err := h.Start(context.Background(), sandbox.Spec{ID: "t", User: "box-t", Slot: sandbox.AnySlot, Args: []string{"/bin/sh", "-c", "setsid sleep 1000 & sleep 0.0" + strconv.Itoa(i%5)},
+				last := "sleep 0.0" + strconv.Itoa(i%5)
+				if c.Freeze {
+					last = "sleep 1000"
+				}
+				sb, err := h.Start(context.Background(), sandbox.Spec{ID: "t", User: "box-t", Slot: sandbox.AnySlot, Args: []string{"/bin/sh", "-c", "setsid sleep 1000 & " + last},
 					Work: layers.View{Layer: dir + "/work"}, Home: layers.View{Layer: dir + "/home"}})
 				if err != nil {
 					panic(err)
+				}
+				if c.Freeze {
+					if err := sb.Freeze(); err != nil {
+						panic(err)
+					}
+					fmt.Println("frozen")
 				}
 				sb.Wait()
 			}
@@ -73,15 +84,15 @@ func TestKilled(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	conf, err := json.Marshal(victimConfig{c.State, c.TasksRoot, c.Tools, c.Cgroup, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
 	times := 20
 	if testing.Short() {
 		times = 4
 	}
-	for range times {
+	for n := range times {
+		conf, err := json.Marshal(victimConfig{c.State, c.TasksRoot, c.Tools, c.Cgroup, 2, n%4 == 3})
+		if err != nil {
+			t.Fatal(err)
+		}
 		cmd := exec.Command("/proc/self/exe")
 		cmd.Env = append(os.Environ(), victimEnv+"="+string(conf))
 		cmd.Stderr = os.Stderr
@@ -95,6 +106,14 @@ func TestKilled(t *testing.T) {
 		r := bufio.NewReader(out)
 		if line, err := r.ReadString('\n'); err != nil {
 			t.Fatalf("%q, %v", line, err)
+		}
+		for i := range 3 { // agents were paused
+			if n%4 != 3 {
+				break
+			}
+			if line, err := r.ReadString('\n'); err != nil || line != "frozen\n" {
+				t.Fatalf("%d: %q, %v", i, line, err)
+			}
 		}
 		kill := time.AfterFunc(time.Duration(random.IntN(150))*time.Millisecond, func() { cmd.Process.Kill() })
 		io.Copy(io.Discard, r) // to its end

@@ -23,6 +23,12 @@ func Sweep(parent string, patience time.Duration) (killed int, err error) {
 	}
 	until := time.Now().Add(patience)
 	paths := g.m.GetPaths()
+	// With version 1 nothing that is frozen dies, and only one hierarchy can thaw it.
+	for _, dir := range paths {
+		if err := each(dir, func(path string) error { write(path, "freezer.state", "THAWED"); return nil }); err != nil {
+			return 0, fmt.Errorf("control group %s: %w", dir, err)
+		}
+	}
 	for _, dir := range paths {
 		n, err := sweep(dir, until)
 		killed += n
@@ -33,23 +39,26 @@ func Sweep(parent string, patience time.Duration) (killed int, err error) {
 	return killed, cgroups.RemovePaths(paths)
 }
 
+// each calls fn with dir and every group below it, none where there is no dir.
+func each(dir string, fn func(path string) error) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return fn(path)
+	})
+}
+
 // sweep empties the tree at dir: a process may fork while it is killed, so it
 // looks again until none is left.
 func sweep(dir string, until time.Time) (killed int, err error) {
 	for {
 		var pids []int
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil
-				}
-				return err
-			}
-			if !d.IsDir() {
-				return nil
-			}
-			write(path, "cgroup.kill", "1")        // version 2
-			write(path, "freezer.state", "THAWED") // version 1 kills nothing frozen
+		err := each(dir, func(path string) error {
+			write(path, "cgroup.kill", "1") // version 2
 			here, err := cgroups.GetPids(path)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 				return err

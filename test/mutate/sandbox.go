@@ -4,7 +4,7 @@ import "os"
 
 func init() { Guards = append(Guards, append(sandbox, places()...)...) }
 
-// places are the parts of /proc that a sandbox hides, or keeps from being written, of those that this machine's kernel has.
+// places are the guards of what not every kernel has: parts of /proc that a sandbox hides, or keeps from being written, and control groups of version 1.
 func places() (list []Guard) {
 	for _, p := range []string{
 		"acpi", "kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "kpagecgroup", "sched_debug", "scsi", "timer_list", "vmallocinfo", "slabinfo", "config.gz", "kallsyms", "modules", "pressure", "iomem",
@@ -17,6 +17,9 @@ func places() (list []Guard) {
 		if _, err := os.Lstat("/proc/" + p); err == nil {
 			list = append(list, Guard{"sandbox: /proc/" + p + " is read-only", "sandbox/furnish.go", `"/proc/` + p + `", `, ``, "./test/hostile", "TestAttempts"})
 		}
+	}
+	if _, err := os.Lstat("/sys/fs/cgroup/freezer"); err == nil { // version 2 kills what is frozen
+		list = append(list, Guard{"sandbox: what an earlier boxd froze is thawed to be killed", "sandbox/cgroup/sweep.go", `write(path, "freezer.state", "THAWED"); return nil`, `return nil`, "./sandbox", "TestKilled"})
 	}
 	return list
 }
