@@ -103,16 +103,19 @@ func isMistake(err error) bool {
 
 // fail encodes an error.
 func (s *Server) fail(c *call, err error) {
+	gone := c.r.Context().Err() != nil && errors.Is(err, context.Canceled) // the client went away, or boxd ends
 	if c.w.started {
 		// The status is out; only an ended connection can tell that it went wrong.
-		s.opt.Log.Error("answer broken off", "route", c.route.name(), "err", err)
+		if !gone {
+			s.opt.Log.Error("answer broken off", "route", c.route.name(), "err", err)
+		}
 		panic(http.ErrAbortHandler)
 	}
 	e := asError(err)
 	switch {
 	case e != nil:
-	case c.r.Context().Err() != nil && errors.Is(err, context.Canceled):
-		panic(http.ErrAbortHandler) // the client went away, or boxd ends
+	case gone:
+		panic(http.ErrAbortHandler)
 	case s.opt.Broken != nil && s.opt.Broken() != nil:
 		s.opt.Log.Error("request failed", "route", c.route.name(), "err", err)
 		e = &Error{Status: http.StatusServiceUnavailable, Sentence: "the action log can't be written, so the box takes no work: " + s.opt.Broken().Error()}

@@ -208,6 +208,9 @@ func TestAppDev(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, errs.String())
 	}
+	if strings.Contains(errs.String(), "broken off") {
+		t.Errorf("an end in order is told as a fault:\n%s", errs.String())
+	}
 	if _, err := os.Stat(home); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", home, err)
 	}
