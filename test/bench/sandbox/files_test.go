@@ -29,7 +29,7 @@ var fileWork = []struct {
 }{
 	{"git-status", "cd repo && git status >/dev/null", "git status"}, // the first one writes the index anew
 	{"git-checkout", "cd repo && git checkout -q -f main", "git checkout -q other"},
-	{"npm-install", "mkdir -p app && cd app && rm -rf node_modules && cp ../package.json .", "npm install --offline --no-audit --no-fund --ignore-scripts --cache /tmp/npm"},
+	{"npm-install", "rm -rf app && mkdir app && cd app && cp ../package.json .", "npm install --offline --no-audit --no-fund --ignore-scripts --cache /tmp/npm"},
 	{"fio-write", "mkdir -p io && cd io && rm -f *", fio + " --rw=write --bs=1M --size=64M --end_fsync=1"},
 	{"fio-randread", layOut, fio + " --rw=randread --bs=4k --size=64M --io_size=32M"},
 	{"fio-randwrite", layOut, fio + " --rw=randwrite --bs=4k --size=64M --io_size=32M --end_fsync=1"},
