@@ -38,6 +38,7 @@ var notes = []struct{ what, data, doc string }{
 	{"pause", "paused, by", "All agents were paused, or let go on."},
 	{"app", "app, on, by", "An app was turned on or off."},
 	{app.NoteError, "app, error", "What went wrong in an app, as App Center shows it."},
+	{app.NoteReached, "app, host", "An app's own process reached a host, as host:port. Told once for each of the first 200 since boxd started."},
 	{app.NoteBlocked, "app, host, count", "An app tried to reach a host that it may not reach, that often within a minute."},
 	{"permission", "app, set, by", "What an app may do was changed."},
 	{"permission refused", "app, item, tool?", "An app tried what the owner turned off."},

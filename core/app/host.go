@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -80,7 +79,7 @@ func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) 
 		j.network = func(ns sandbox.Namespace) (err error) {
 			h.space, err = r.opt.Network.Attach(ns, netpolicy.Policy{
 				Hosts: b.made.DeclaredHosts(), AnyPublic: !rights.DeclaredHostsOnly, Names: filepath.Join(r.dir(), a.name, "names"),
-				Reached: a.reach, Blocked: h.blocked,
+				Reached: a.reach, Blocked: a.blocked,
 			})
 			return err
 		}
@@ -271,17 +270,6 @@ func (h *host) hush() {
 	defer h.mu.Unlock()
 	h.quiet = true
 	clear(h.hooks)
-}
-
-// blocked is told of a host that the app may not reach.
-func (h *host) blocked(hostport string, count int) {
-	// Its network, which calls this, ends before the one who waits for the process does.
-	h.r.work.Go(func() {
-		data := map[string]any{"app": h.a.name, "host": strings.ToValidUTF8(hostport, "\uFFFD"), "count": count}
-		if err := h.r.opt.Tasks.Note(context.Background(), NoteBlocked, data, ""); err != nil {
-			h.r.opt.Slog.Warn("what an app may not reach was not noted", "app", h.a.name, "why", err)
-		}
-	})
 }
 
 // serve answers what the process asks.

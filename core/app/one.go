@@ -350,15 +350,35 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxReached is how many hosts are shown that an app reached.
+// maxReached is how many hosts are told of that an app reached.
 const maxReached = 200
 
+// reach is told of a host that the app's process reached.
 func (a *app) reach(hostport string) {
 	a.r.mu.Lock()
-	defer a.r.mu.Unlock()
-	if !slices.Contains(a.reached, hostport) && len(a.reached) < maxReached {
+	is := !slices.Contains(a.reached, hostport) && len(a.reached) < maxReached
+	if is {
 		a.reached = append(a.reached, hostport)
 	}
+	a.r.mu.Unlock()
+	if is {
+		a.note(NoteReached, map[string]any{"app": a.name, "host": strings.ToValidUTF8(hostport, "\uFFFD")})
+	}
+}
+
+// blocked is told of a host that it may not reach.
+func (a *app) blocked(hostport string, count int) {
+	a.note(NoteBlocked, map[string]any{"app": a.name, "host": strings.ToValidUTF8(hostport, "\uFFFD"), "count": count})
+}
+
+// note has the log tell of the app's network, which calls this, and waits for nothing.
+// The network ends before the one who waits for the process does.
+func (a *app) note(what string, data map[string]any) {
+	a.r.work.Go(func() {
+		if err := a.r.opt.Tasks.Note(context.Background(), what, data, ""); err != nil {
+			a.r.opt.Slog.Warn("what an app's network has to tell was not noted", "app", a.name, "why", err)
+		}
+	})
 }
 
 // reachedHosts are those, by name; r.mu is held.

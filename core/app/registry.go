@@ -21,6 +21,7 @@ import (
 const (
 	NoteError   = "app error"   // {app, error}
 	NoteBlocked = "app blocked" // {app, host, count}
+	NoteReached = "app reached" // {app, host}
 )
 
 // Registry is every app of the box. Close it before the sandboxes' Host and the log.

@@ -2,6 +2,8 @@ package reach
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gurtos/core/actionlog"
 	"gurtos/core/task"
 	"gurtos/test/boot/box"
 	"gurtos/test/daemon"
@@ -19,7 +22,7 @@ import (
 func TestMain(m *testing.M) { internet.Main(m) }
 
 // patience is how long a step may take on a slow and busy machine.
-const patience = 5 * time.Minute
+const patience = 2 * time.Minute
 
 // keeps is an app that keeps connections open, by host, and starts agents that do.
 const keeps = `import net from 'node:net';
@@ -153,6 +156,9 @@ func TestDeclaredHostsOnly(t *testing.T) {
 			t.Fatalf("%s: %s", host, got)
 		}
 	}
+	for _, host := range []string{declared, public} {
+		w.noted("app reached", host+":2500")
+	}
 	w.allow("declaredHostsOnly", true)
 	if got := w.ask("closed", public); got != "closed" {
 		t.Errorf("what is not declared: %s", got)
@@ -167,6 +173,7 @@ func TestDeclaredHostsOnly(t *testing.T) {
 		t.Errorf("a declared host: %s", got)
 	}
 	held("in a running app")
+	w.noted("app blocked", public+":53") // its name is none
 	w.turn(false)
 	w.turn(true)
 	held("in an app that starts")
@@ -216,6 +223,30 @@ func TestHostTurnedOff(t *testing.T) {
 	if got := w.ask("more", public); got != "more" {
 		t.Errorf("the app itself: %s", got)
 	}
+}
+
+// noted waits for a note about a host:port of the app's own.
+func (w *world) noted(what, host string) {
+	w.t.Helper()
+	w.api.Until(patience, what+" "+host, func(_ context.Context, api *box.API) (bool, error) {
+		n := 0
+		for _, ev := range api.Log() {
+			var d struct{ What, App, Host string }
+			if ev.Type != actionlog.TypeNote {
+				continue
+			}
+			if err := json.Unmarshal(ev.Data, &d); err != nil {
+				return false, err
+			}
+			if d.What == what && d.App == "keeps" && d.Host == host {
+				n++
+			}
+		}
+		if n > 1 {
+			w.t.Errorf("%s %s is told %d times", what, host, n)
+		}
+		return n > 0, nil
+	})
 }
 
 func (w *world) printed(id string) string {
