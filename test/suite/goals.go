@@ -53,7 +53,7 @@ const (
 	libcontainerWhy = "half of it is libcontainer: three stages, the Go runtime of the second program, files of state (docs/decisions/sandbox.md)"
 	appendWhy       = "the wait for the disk, which all peers share"
 	relayWhy        = "the connection is taken in the box's namespace and dialled anew outside"
-	callWhy         = "the sandbox's filter at each system call, the check of the input, and the two lines of the log"
+	callWhy         = "a socket where the child has a pipe, the sandbox's filter at each system call, and a reader beside the callers"
 	overlayWhy      = "overlayfs looks each path up in itself and in the layer, and the filter is asked at each call"
 )
 
