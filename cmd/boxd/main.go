@@ -29,7 +29,7 @@ const usage = `boxd is the daemon of a GurtOS box. It takes no arguments; the en
   BOX_MODEL             model of Droid tasks that name none
   BOX_APPROVAL_WAIT_MS  how long a question waits before it is told to be pending (150000)
 
-SIGTERM ends it in order.
+SIGTERM ends it in order. A damaged action log stops it at the start: see box help log quarantine.
 `
 
 func main() {

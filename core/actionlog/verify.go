@@ -65,7 +65,7 @@ func (r Report) String() string {
 	if r.Unfinished > 0 && r.Running {
 		fmt.Fprintf(&b, "Behind line %d the box is writing.\n", r.Lines)
 	} else if r.Unfinished > 0 {
-		fmt.Fprintf(&b, "Behind line %d are %s of an unfinished line, which the next start cuts off.\n", r.Lines, count(r.Unfinished, "byte"))
+		fmt.Fprintf(&b, "Behind line %d %s %s of an unfinished line, which the next start cuts off.\n", r.Lines, be(r.Unfinished), count(r.Unfinished, "byte"))
 	}
 	if r.OK() {
 		fmt.Fprintf(&b, "The log is whole: %s, the last has the hash %s.\n", count(r.Lines, "line"), r.Head.Hash)

@@ -97,6 +97,9 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	if errors.Is(err, durable.ErrLocked) {
 		return nil, fmt.Errorf("another boxd runs with BOX_HOME %s: stop it first, or name another folder in BOX_HOME", c.Home)
 	}
+	if damaged := new(actionlog.DamageError); errors.As(err, &damaged) {
+		return nil, fmt.Errorf("%w. `box log verify` tells more. Put the log back from a copy, or cut out what is damaged with `box log quarantine`", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -254,27 +253,4 @@ func note(ev actionlog.Event) string {
 		text, sep = text+sep+name+" "+value, ", "
 	}
 	return text
-}
-
-func logVerify(s *session) error {
-	report, err := actionlog.Verify(s.box.home)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no action log in %s: set BOX_HOME to the folder of the box whose log it is, and run this on the box", s.box.home)
-	}
-	if err != nil {
-		return err
-	}
-	if s.json {
-		b, err := json.Marshal(report)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(s.Out, "%s\n", b)
-	} else {
-		fmt.Fprintln(s.Out, strings.TrimRight(report.String(), "\n"))
-	}
-	if !report.OK() {
-		return errors.New("the action log is not as it was written")
-	}
-	return nil
 }
