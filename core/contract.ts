@@ -401,7 +401,10 @@ export type Watch =
       weekdays?: Weekday[];
     }
   | {
-      /** When the content of files becomes different, whoever's doing it is. */
+      /**
+       * When the content of files becomes different, whoever's doing it is. What becomes different while the app is down is told once it is back; only of what
+       * was undone while it was away for more than ten minutes it may hear nothing.
+       */
       kind: 'files';
       /** The trigger's name. */
       name: string;
