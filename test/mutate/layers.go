@@ -39,7 +39,7 @@ var layered = []Guard{
 	{"layers: a workspace that becomes a link is no way out", "sandbox/layers/hold.go", `unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)`, `unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)`, "./test/hostile", "TestWorkspaceSwapped"},
 	{"quota: the kernel holds bytes", "sandbox/quota/xfs.go", `blockHard: uint64(l.bytesHard / blockSize),`, `blockHard: 0,`, "./test/boot", "TestLab$/sandbox-quota"},
 	{"quota: the kernel holds the number of files", "sandbox/quota/xfs.go", `inodeHard: uint64(l.inodesHard),`, `inodeHard: 0,`, "./test/boot", "TestLab$/sandbox-quota"},
-	{"quota: what is made later is in the project", "sandbox/quota/xfs.go", `a.flags = id, a.flags|projectInherit`, `a.flags = id, a.flags`, "./test/boot", "TestLab$/sandbox-quota"},
+	{"quota: what is made later is in the project", "sandbox/quota/xfs.go", `a.flags = id, a.flags|projectInherit`, `a.flags = id, a.flags&^projectInherit`, "./test/boot", "TestLab$/sandbox-quota"},
 	{"quota: a layer on disk keeps its project", "sandbox/quota/quota.go", `if u.inodes == 0 && u.bytes == 0 {`, `if u.inodes >= 0 {`, "./test/boot", "TestLab$/sandbox-quota"},
 	{"quota: a task that goes on keeps its project", "sandbox/quota/quota.go", `		if id != 0 {
 			return id, nil`, `		if id != 0 && id == 1 {
