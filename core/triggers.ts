@@ -56,7 +56,7 @@ export function schedule(s: Schedule): Trigger {
 
 /** A webhook. */
 export interface Webhook {
-  /** What stands in its address, POST /hook/<app>/<name>: letters, digits, `_` and `-`. */
+  /** What stands in its address, POST /hook/<app>/<name>: up to 60 letters, digits, `_` and `-`. */
   name: string;
   /** The task to start for a request, from its JSON body and its headers (names in lower case). */
   task: (body: any, headers: HookHeaders, box: Box) => Awaitable<Order>;
@@ -65,7 +65,7 @@ export interface Webhook {
 /** Starts a task for a request. The caller gets `{task: <id>}`, or `{}` when none was started. */
 export function webhook(w: Webhook): Trigger {
   checked('webhook', w, ['name', 'task']);
-  if (!/^[A-Za-z0-9_-]+$/.test(w.name)) throw new Error(`webhook ${w.name}: its name may have letters, digits, _ and - alone`);
+  if (!/^[A-Za-z0-9_-]{1,60}$/.test(w.name)) throw new Error(`webhook ${w.name}: its name may have up to 60 letters, digits, _ and - alone`);
   return {
     name: w.name,
     start: (box) =>

@@ -122,6 +122,7 @@ test('webhooks and watches of files that could not be are refused when they are 
     [() => webhook({ name: 'p', task: order } as any), 'webhook p: task: a function that makes a task is needed'],
     [() => webhook({ name: 'p' } as any), 'webhook p: task: a function that makes a task is needed'],
     [() => webhook({ name: 'p', task, secret: 'x' } as any), 'webhook p: there is no secret; there are name, task'],
+    [() => webhook({ name: 'p'.repeat(61), task }), `webhook ${'p'.repeat(61)}: its name may have up to 60 letters, digits, _ and - alone`],
     [() => webhook({ name: 5, task } as any), 'webhook: name: a name of 1 to 100 characters is needed'],
     [() => onFileChange({ name: 'n', task: order } as any), 'onFileChange n: task: a function that makes a task is needed'],
     [() => onFileChange({ name: 'n', task, path: '*.md' } as any), 'onFileChange n: there is no path; there are name, workspace, paths, task'],
