@@ -81,7 +81,7 @@ type told struct {
 // result.
 func TestKilledAgainAndAgain(t *testing.T) {
 	kills := 200
-	if testing.Short() {
+	if testing.Short() || racing {
 		kills = 20
 	}
 	home, err := os.MkdirTemp("/tmp", "box")

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	steps = flag.Int("steps", 10_000, "steps of the property test")
+	steps = flag.Int("steps", 0, "steps of the property test, 0 for 10,000, or 2,000 where they are slow")
 	seed  = flag.Uint64("seed", 0, "seed of the property test, 0 for a new one")
 )
 
@@ -80,6 +80,11 @@ func (h *holds) release(r *rand.Rand, out json.RawMessage) {
 func TestRandomInterleavings(t *testing.T) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
+	}
+	if *steps == 0 {
+		if *steps = 10_000; racing || testing.Short() {
+			*steps = 2000
+		}
 	}
 	t.Logf("-seed %d -steps %d", *seed, *steps)
 	h := &holds{}

@@ -123,7 +123,7 @@ func (w *world) busy() {
 		"approval.answered false undo", "approval.answered false task ended", "cost", "note pause", "note call merged", "note permission",
 		"note permission refused", "note undo", "note alert",
 	} {
-		if count[what] < *steps/2000 {
+		if *steps > 2000 && count[what] < *steps/2000 { // few steps may miss one
 			w.t.Errorf("%d times %s", count[what], what)
 		}
 	}
