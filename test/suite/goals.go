@@ -54,7 +54,7 @@ const (
 	appendWhy       = "the wait for the disk, which all peers share"
 	relayWhy        = "the connection is taken in the box's namespace and dialled anew outside"
 	callWhy         = "a socket where the child has a pipe, the sandbox's filter at each system call, and a reader beside the callers"
-	overlayWhy      = "overlayfs looks each path up in itself and in the layer, and the filter is asked at each call"
+	overlayWhy      = "overlayfs itself: it opens two files for one and asks two file systems; filter and Landlock take a twentieth (docs/decisions/sandbox.md)"
 )
 
 // judged writes what became of the goals, nothing where a run left their figures out.
