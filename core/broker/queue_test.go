@@ -422,6 +422,12 @@ func TestASlowFreezeHoldsNobodyUp(t *testing.T) {
 	slow, other := b.begin(""), b.begin("")
 	sb := b.runner.get(slow)
 	c := make(chan struct{})
+	free := sync.OnceFunc(func() { close(c) })
+	late := time.AfterFunc(time.Minute, func() {
+		t.Error("everything else is held up")
+		free()
+	})
+	defer late.Stop()
 	sb.mu.Lock()
 	sb.slow = c
 	sb.mu.Unlock()
@@ -444,7 +450,7 @@ func TestASlowFreezeHoldsNobodyUp(t *testing.T) {
 		t.Fatal("paused before all stand still", err)
 	default:
 	}
-	close(c)
+	free()
 	if err := <-paused; err != nil {
 		t.Fatal(err)
 	}
