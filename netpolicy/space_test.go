@@ -3,9 +3,10 @@ package netpolicy
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
-	"runtime"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -64,13 +65,18 @@ func TestRefuses(t *testing.T) {
 
 // eventually polls for what another goroutine or the kernel is about to tell.
 func eventually(fn func() bool) bool {
-	end := time.Now().Add(time.Minute)
-	for ; time.Now().Before(end); runtime.Gosched() {
-		if fn() {
-			return true
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	tick := time.NewTicker(500 * time.Microsecond)
+	defer tick.Stop()
+	for !fn() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return fn()
 		}
 	}
-	return fn()
+	return true
 }
 
 // TestOwnLoopback holds that a program has a loopback of its own, in both families,
@@ -147,5 +153,38 @@ func TestOwnLoopback(t *testing.T) {
 	}
 	if b := blocked(); len(b) > 0 {
 		t.Errorf("blocked %q", b)
+	}
+}
+
+// A sandbox may give its namespace back before its space is closed: what the kernel tells of it ends then, without a word in the log.
+func TestNamespaceEndsFirst(t *testing.T) {
+	outside(t)
+	var said strings.Builder
+	n, err := Open(slog.New(slog.NewTextHandler(&said, nil)), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		ns, err := n.Namespace()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := ns.Attach(Policy{Names: filepath.Join(t.TempDir(), "names"), Blocked: func(string, int) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ns.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.wait.Wait() // all that reads of it ends by itself
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said.Len() > 0 {
+		t.Error(said.String())
 	}
 }
