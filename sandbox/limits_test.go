@@ -25,6 +25,7 @@ func TestLimitsInPlace(t *testing.T) {
 	want := map[string]string{
 		"/sys/fs/cgroup/memory/memory.limit_in_bytes": "209715200", "/sys/fs/cgroup/pids/pids.max": "77",
 		"/sys/fs/cgroup/cpu/cpu.shares": "3072", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "150000",
+		"/sys/fs/cgroup/devices/devices.list": "c 1:3 rw\nc 1:5 rw\nc 1:7 rw\nc 1:8 rw\nc 1:9 rw\nc 5:0 rw\nc 5:2 rw\nc 136:* rw",
 	}
 	if cgroup.Unified() {
 		want = map[string]string{

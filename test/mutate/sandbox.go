@@ -85,5 +85,8 @@ var sandbox = []Guard{
 	{"sandbox: short of memory, the box is not the first", "sandbox/park.go", `umask, adj := uint32(0o077), 500`, `umask, adj := uint32(0o077), 0`, "./sandbox", "TestSurroundings/ended_before"},
 	{"sandbox: System V memory of its own", "sandbox/park.go", `{Type: configs.NEWIPC}, `, ``, "./test/hostile", "TestSlotReuse"},
 	{"sandbox: its control group's path is not told", "sandbox/park.go", `{Type: configs.NEWCGROUP}, `, ``, "./sandbox", "TestSurroundings/arguments"},
+	{"sandbox: a sandbox is in the network that was made for it", "sandbox/park.go", `		conf.Namespaces.Add(configs.NEWNET, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), b.net.File().Fd()))
+`, ``, "./sandbox", "TestNetwork"},
+	{"sandbox: with version 1 each group has its own devices", "sandbox/cgroup/group.go", `g.m.Set(&cgroups.Resources{Devices: deviceRules()})`, `g.m.Set(&cgroups.Resources{Devices: deviceRules()[:1]})`, "./sandbox", "TestLimitsInPlace"},
 	{"sandbox: devices by the controller too", "sandbox/cgroup/limits.go", `{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, //`, `{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {8, 0}, //`, "./sandbox/cgroup", "TestResources"},
 }
