@@ -131,12 +131,16 @@ func (s *lines) skip() ([]byte, error) {
 	}
 }
 
+// NoteQuarantined is the what of a note in the place of a line that was cut out: who folds
+// the log may lack what that line began.
+const NoteQuarantined = "log.quarantined"
+
 // The notes that the log writes about itself, by the what of their data.
 const (
-	noteFormat      = "log.format"      // line 1
-	noteCut         = "log.cut"         // a tail was cut at start
-	noteQuarantined = "log.quarantined" // stands in the place of a line that was cut out
-	noteQuarantine  = "log.quarantine"  // at the end: what was cut out
+	noteFormat      = "log.format"     // line 1
+	noteCut         = "log.cut"        // a tail was cut at start
+	noteQuarantined = NoteQuarantined  // stands in the place of a line that was cut out
+	noteQuarantine  = "log.quarantine" // at the end: what was cut out
 )
 
 // format is the version of the log that this build writes and reads.

@@ -298,6 +298,9 @@ var scenes = []scene{
 		setup: func(t *testing.T, dir string) {
 			l := mustOpen(t, dir, unsynced(dir))
 			mustAppend(t, l, "a", "b", "c")
+			if err := l.SaveCheckpoint(4, []byte("made of a, b and c")); err != nil {
+				t.Fatal(err)
+			}
 			mustClose(t, l)
 			lines := read(t, dir)
 			lines[2][20]++
@@ -326,10 +329,14 @@ var scenes = []scene{
 			if err == nil && (!slices.Contains(all, "a") || !slices.Contains(all, "c")) {
 				err = fmt.Errorf("whole lines are gone: %q", all)
 			}
+			if _, state, ok := l.LoadCheckpoint(); ok && err == nil {
+				err = fmt.Errorf("a state that was made of what is cut out is still kept: %s", state)
+			}
 			return err
 		},
 		spare: map[string]string{
 			"sync log.jsonl.new 2": "written anew, all of it is durable already",
+			"syncdir  1":           "a file system that keeps names in their order needs none between the removal of the kept state and the rename",
 		},
 	},
 }

@@ -65,6 +65,12 @@ func (l *Log) quarantine(s *survey) error {
 		f.Close()
 		return err
 	}
+	// The kept state was made of the lines that are cut out, too. It goes first, for good:
+	// what is folded anew then is what the log still says.
+	if err := durable.Remove(l.fs, filepath.Join(l.dir, checkpointName)); err != nil {
+		f.Close()
+		return err
+	}
 	if err := l.fs.Rename(name+".new", name); err != nil {
 		f.Close()
 		return err

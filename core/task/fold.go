@@ -34,6 +34,7 @@ type fold struct {
 	Passed    passed                       // time
 	Memory    memory                       // of what apps did, and have the box watch
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
+	Gap       bool                         // lines were cut out of the log as damaged
 
 	// What follows from the tasks' states, kept so that nobody walks all tasks.
 	queue []string            // queued ones as they were created
@@ -136,7 +137,12 @@ func (f *fold) apply(ev *actionlog.Event) error {
 	}
 	e := f.own(ev.Task)
 	if e == nil && ev.Task != "" && ev.Type != actionlog.TypeNote {
-		return fmt.Errorf("line %d: there is no task %s", ev.Seq, ev.Task)
+		switch {
+		case !f.Gap:
+			return fmt.Errorf("line %d: there is no task %s", ev.Seq, ev.Task)
+		case ev.Type != actionlog.TypeCost: // which was spent all the same
+			return nil // of a task whose first line was cut out
+		}
 	}
 	if e != nil {
 		e.UpdatedAt = ev.At

@@ -39,6 +39,7 @@ type checkpoint struct {
 	Passed    passed                       `json:"passed"`
 	InFlight  map[string]budget.Cents      `json:"inFlight"`
 	Memory    memory                       `json:"memory"`
+	Gap       bool                         `json:"gap,omitempty"`
 }
 
 // snapshot is the fold as it stands now, for one who encodes it aside while the fold
@@ -46,7 +47,7 @@ type checkpoint struct {
 func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
-		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Tasks: slices.Clone(f.order),
+		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Gap: f.Gap, Tasks: slices.Clone(f.order),
 	}
 	for workspace, done := range f.done {
 		c.Done[workspace] = slices.Clone(done)
@@ -67,7 +68,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 	if c.Version != checkpointVersion {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
-	f.Seq, f.At, f.Paused, f.Memory = seq, c.At, c.Paused, c.Memory
+	f.Seq, f.At, f.Paused, f.Memory, f.Gap = seq, c.At, c.Paused, c.Memory, c.Gap
 	f.Noted, f.Passed = c.Noted, c.Passed
 	if c.Apps != nil {
 		f.Apps = c.Apps
@@ -147,6 +148,10 @@ func (t *Tasks) listDisk() error {
 		}
 		if t.fold.Tasks[id] != nil {
 			t.disk[id] = true
+			continue
+		}
+		if t.fold.Gap {
+			t.opt.Slog.Warn("a folder that no task has stays: what is cut out of the log may tell of it", "folder", id)
 			continue
 		}
 		if err := t.dropAll(id); err != nil {

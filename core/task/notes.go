@@ -64,6 +64,8 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 	}
 	f.Noted.take(d.What, ev.Data)
 	switch d.What {
+	case actionlog.NoteQuarantined:
+		f.Gap = true
 	case noteClock:
 		f.Ledger.Checked(f.Passed.checked(millis(ev.At)))
 	case notePause:

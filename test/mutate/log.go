@@ -76,5 +76,10 @@ var log = []Guard{
 	{"files: a leftover is no way in", "core/durable/replace.go", `	if err := fsys.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := fsys.Open(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)`, `	f, err := fsys.Open(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)`, "./core/durable", "."},
+	f, err := fsys.Open(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)`, `	f, err := fsys.Open(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)`, "./core/durable", "TestLeftoverIsNoWayIn"},
+	{"gaps: the kept state goes with the lines that it was made of", "core/actionlog/quarantine.go", `durable.Remove(l.fs, filepath.Join(l.dir, checkpointName))`, `durable.Remove(l.fs, filepath.Join(l.dir, checkpointName+".old"))`, "./core/actionlog", "TestPowerCut"},
+	{"gaps: a line of a task that never was", "core/task/fold.go", `		case !f.Gap:`, `		case !f.Gap && f == nil:`, "./core/task", "TestFoldGoesOnWithoutALine"},
+	{"gaps: a task whose first line is gone stops no box", "core/task/notes.go", `		f.Gap = true`, `		f.Gap = f.Paused`, "./core/task", "TestFoldGoesOnWithoutALine"},
+	{"gaps: files of a task whose first line is gone stay", "core/task/load.go", `		if t.fold.Gap {`, `		if t.fold.Gap && t.fold.Paused {`, "./cmd/box/cli", "TestQuarantine"},
+	{"gaps: an end that was written down", "cmd/box/cli/verify.go", `s.verify(known...)`, `s.verify(known[:0]...)`, "./cmd/box/cli", "TestVerifyAgainstAHead"},
 }

@@ -1,0 +1,69 @@
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"gurtos/core/actionlog"
+)
+
+// Whichever line a damaged log lost, the rest can be folded once a note stands in its
+// place; without that note a line of an unknown task is refused.
+func TestFoldGoesOnWithoutALine(t *testing.T) {
+	yes := true
+	lines := []actionlog.Event{
+		{Type: actionlog.TypeTaskCreated, User: "box-t1", Spec: json.RawMessage(`{"title":"t","prompt":"p","workspace":"home","worker":"fake","tools":["a.b"],"hosts":[],"budgetCents":100,"source":"api"}`)},
+		{Type: actionlog.TypeTaskState, State: "running", Layers: []string{}},
+		{Type: actionlog.TypeTaskStep, Text: "one"},
+		{Type: actionlog.TypeToolCall, Key: "k", Tool: "a.b", Input: json.RawMessage(`{}`)},
+		{Type: actionlog.TypeToolResult, Key: "k", OK: &yes, Cents: "30"},
+		{Type: actionlog.TypeApprovalAsked, Approval: json.RawMessage(`{"id":"t1.task.q","task":"t1","question":"?","costCents":0,"state":"pending"}`)},
+		{Type: actionlog.TypeTaskState, State: "waiting"},
+		{Type: actionlog.TypeApprovalAnswered, ID: "t1.task.q", Approved: &yes, By: "bar"},
+		{Type: actionlog.TypeTaskState, State: "running"},
+		{Type: actionlog.TypeCost, Cents: "5", What: "x"},
+		{Type: actionlog.TypeNetBlocked, Host: "example.com:443"},
+		{Type: actionlog.TypeNote, Track: "box", Data: json.RawMessage(`{"what":"call merged","key":"x","with":"k"}`)},
+		{Type: actionlog.TypeTaskState, State: "done"},
+		{Type: actionlog.TypeNote, Track: "box", Data: json.RawMessage(`{"what":"layers folded","workspace":"home","tasks":["t1"]}`)},
+		{Type: actionlog.TypeTaskState, State: "undone"},
+	}
+	stand := actionlog.Event{Type: actionlog.TypeNote, Track: "box", Data: json.RawMessage(fmt.Sprintf(`{"what":%q}`, actionlog.NoteQuarantined))}
+	fold := func(without int, in actionlog.Event) (*fold, error) {
+		f := newFold()
+		for i, ev := range lines {
+			ev.Task = "t1"
+			if i == without {
+				ev = in
+			}
+			ev.Seq, ev.At = int64(i+1), "2026-12-01T05:00:00.000Z"
+			if err := f.apply(&ev); err != nil {
+				return f, err
+			}
+		}
+		return f, nil
+	}
+	for i := range lines {
+		f, err := fold(i, stand)
+		if err != nil {
+			t.Errorf("without %s: %v", lines[i].Type, err)
+			continue
+		}
+		b, err := json.Marshal(f.snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeFold(f.Seq, b)
+		if err != nil || !again.Gap || len(again.Tasks) != len(f.Tasks) {
+			t.Errorf("without %s: kept and read again: %v %+v", lines[i].Type, err, again)
+		}
+		if has := f.Tasks["t1"] != nil; has == (i == 0) {
+			t.Errorf("without %s: the task is there: %v", lines[i].Type, has)
+		}
+	}
+	other := actionlog.Event{Type: actionlog.TypeNote, Track: "shop", Data: json.RawMessage(`{"what":"log.quarantined"}`)}
+	if _, err := fold(0, other); err == nil {
+		t.Error("a line of a task that was never created is taken")
+	}
+}
