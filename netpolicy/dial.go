@@ -66,19 +66,23 @@ func (d *dialer) dial(ctx context.Context, host string, port uint16, exact bool)
 
 // check says whether an address may be dialled.
 func (d *dialer) check(a netip.Addr, exact bool) error {
-	a = rules.Embedded(a.WithZone(""))
+	dialled := a.WithZone("")
+	a = rules.Embedded(dialled)
 	switch c := rules.Classify(a); {
 	case c == rules.Private && !exact:
 		return &Refused{fmt.Sprintf("it leads to %s, %s, which needs a rule with that exact host and port", a, c)}
 	case c != rules.Public && c != rules.Private:
 		return &Refused{fmt.Sprintf("it leads to %s, %s", a, c)}
 	}
-	own, err := d.own(a)
+	own, err := d.own(dialled)
+	if err == nil && !own && a != dialled { // a gateway of the box's own network would lead there
+		own, err = d.own(a)
+	}
 	if err != nil {
-		return fmt.Errorf("ask whether %s is the box itself: %w", a, err)
+		return fmt.Errorf("ask whether %s is the box itself: %w", dialled, err)
 	}
 	if own {
-		return &Refused{fmt.Sprintf("it leads to %s, the box itself", a)}
+		return &Refused{fmt.Sprintf("it leads to %s, the box itself", dialled)}
 	}
 	return nil
 }
@@ -104,23 +108,61 @@ func absolute(host string) string {
 	return host + "."
 }
 
-// routingTable is one socket for all who ask, which takes half the time of one each.
-var routingTable = sync.OnceValues(func() (*vnl.Handle, error) { return vnl.NewHandle(unix.NETLINK_ROUTE) })
+// routes is one socket for all who ask, which takes half the time of one each.
+var routes routingTable
 
-// isOwn asks the kernel's routing table whether an address is one of the box itself, at
-// this moment: addresses come and go with leases, and whole networks can be local. What
-// there is no way to is for the dialler to say.
-func isOwn(a netip.Addr) (bool, error) {
-	table, err := routingTable()
+// askTimeout ends a question that the kernel doesn't answer: it does at once, or is out of memory.
+const askTimeout = 5 * time.Second
+
+// routingTable asks the kernel's. Its socket is made when it is asked for, anew after one that failed.
+type routingTable struct {
+	mu   sync.Mutex
+	open func() (*vnl.Handle, error) // nil: openTable
+	h    *vnl.Handle
+}
+
+func openTable() (*vnl.Handle, error) {
+	h, err := vnl.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	routes, err := table.RouteGet(a.AsSlice())
+	if err := h.SetSocketTimeout(askTimeout); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// get answers how the kernel would reach an address; none when there is no way.
+func (t *routingTable) get(a netip.Addr) ([]vnl.Route, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.h == nil {
+		open := t.open
+		if open == nil {
+			open = openTable
+		}
+		h, err := open()
+		if err != nil {
+			return nil, err
+		}
+		t.h = h
+	}
+	ways, err := t.h.RouteGet(a.AsSlice())
 	switch {
-	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EACCES), errors.Is(err, unix.EAGAIN):
-		return false, nil
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EACCES):
+		return nil, nil
 	case err != nil:
-		return false, err
+		t.h.Close() // an answer that comes late would be taken for the next one's
+		t.h = nil
+		return nil, err
 	}
-	return slices.ContainsFunc(routes, func(r vnl.Route) bool { return r.Type == unix.RTN_LOCAL || r.Type == unix.RTN_ANYCAST }), nil
+	return ways, nil
+}
+
+// isOwn asks whether an address is one of the box itself, at this moment: addresses come and go with leases, and whole networks can be local. What there is
+// no way to is for the dialler to say.
+func isOwn(a netip.Addr) (bool, error) {
+	ways, err := routes.get(a)
+	return slices.ContainsFunc(ways, func(r vnl.Route) bool { return r.Type == unix.RTN_LOCAL || r.Type == unix.RTN_ANYCAST }), err
 }

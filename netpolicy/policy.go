@@ -229,10 +229,10 @@ func (s *Space) serve() {
 		s.accept(ln, s.proxied)
 	}
 	if s.bare.queue != nil {
-		s.wait.Go(func() { readQueue(s.ctx, s.bare.queue, s.unread, s.comes) })
+		s.wait.Go(func() { readQueue(s.bare.ctx, s.bare.queue, s.unread, s.comes) })
 	}
 	s.wait.Go(func() {
-		readLog(s.ctx, s.bare.nflog, s.unread, func(dst netip.AddrPort) { s.tell.refused(s.spell(dst)) })
+		readLog(s.bare.ctx, s.bare.nflog, s.unread, func(dst netip.AddrPort) { s.tell.refused(s.spell(dst)) })
 	})
 }
 

@@ -24,6 +24,9 @@ type bare struct {
 	nameUD []net.PacketConn
 	nflog  *netlink.Conn
 	queue  *netlink.Conn // of first packets; nil where the kernel has none
+
+	ctx context.Context // ends as the sockets are closed: netlink says that of its own in no way that errors.Is knows
+	end context.CancelFunc
 }
 
 // newBare makes a namespace on a thread of its own, which ends with it; the
@@ -37,6 +40,7 @@ func newBare() (*bare, error) {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread is thrown away with its namespace
 		b := &bare{}
+		b.ctx, b.end = context.WithCancel(context.Background())
 		err := b.make()
 		if err != nil {
 			b.close()
@@ -120,6 +124,7 @@ func (b *bare) listen() error {
 
 // close gives everything back. Closing twice is harmless.
 func (b *bare) close() error {
+	b.end()
 	var errs []error
 	for _, l := range [][]net.Listener{b.relay, b.proxy, b.nameTC} {
 		for _, ln := range l {

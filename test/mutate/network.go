@@ -28,6 +28,11 @@ var network = []Guard{
 	}`, `	_ = ok`, "./netpolicy", "TestNothingGetsOut/0_hosts/literal"},
 	{"network: a name leads to no private network", "netpolicy/dial.go", `case c == rules.Private && !exact:`, `case c == rules.Private && !exact && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/a_name_that_leads"},
 	{"network: a name leads to no loopback or metadata", "netpolicy/dial.go", `case c != rules.Public && c != rules.Private:`, `case c != rules.Public && c != rules.Private && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/a_name_that_leads"},
+	{"network: what the kernel tells ends with the namespace", "netpolicy/space.go", `	b.end()
+`, ``, "./netpolicy", "TestNamespaceEndsFirst"},
+	{"network: the box is itself in each form of its address", "netpolicy/dial.go", `	own, err := d.own(dialled)
+`, `	own, err := d.own(a)
+`, "./netpolicy", "TestOwnInEachForm"},
 	{"network: nothing leads to the box itself", "netpolicy/dial.go", `	if own {`, `	if own && false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/(a_name|an_exact_rule)"},
 	{"network: a Host is the name of its address", "netpolicy/http1.go", `if len(hosts) == 1 && !t.is(hosts[0]) {`, `if false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/another_Host"},
 	{"network: a request has one Host", "netpolicy/http1.go", `if len(hosts) > 1 || len(hosts) == 0 && version == "HTTP/1.1" {`, `if false {`, "./netpolicy", "TestNothingGetsOut/9_hosts/(two_Hosts|no_Host)"},
