@@ -351,6 +351,12 @@ func TestReader(t *testing.T) {
 	w.until("all lines are read", caughtUp)
 	must(t, w.tasks.Note(t.Context(), "alert", map[string]any{"text": "one more"}, ""))
 	w.until("one more", caughtUp)
+	// What a reader has told before its place is kept comes again.
+	w.until("its place", func() bool {
+		head, _ := w.events.Head()
+		b, err := os.ReadFile(filepath.Join(w.home, "cursors", "reads.all"))
+		return err == nil && string(b) == fmt.Sprintf("%019d\n", head)
+	})
 	w.reopen()
 	must(t, w.tasks.Note(t.Context(), "alert", map[string]any{"text": "after a restart"}, ""))
 	w.until("after a restart", caughtUp)

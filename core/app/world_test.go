@@ -255,7 +255,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	late := time.NewTimer(7 * time.Minute) // sooner than go test gives up
+	late := time.NewTimer(5 * time.Minute) // sooner than go test gives up
 	defer late.Stop()
 	for !holds() {
 		select {

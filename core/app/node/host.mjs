@@ -66,11 +66,11 @@ async function load({ name }) {
 
 /** The app's module. */
 async function imported(own) {
-  const end = new AbortController();
+  let over = false;
   const stuck = new Promise((_, no) => {
     // Nothing is left to happen: the app is the only one who keeps the process from its end.
     process.once('beforeExit', () => {
-      if (end.signal.aborted) return;
+      if (over) return;
       wire.keep(true);
       no(new Error('track.ts, or what it imports, awaits something outside of its functions that never comes'));
     });
@@ -81,7 +81,7 @@ async function imported(own) {
   } catch (thrown) {
     throw placed(thrown, own);
   } finally {
-    end.abort();
+    over = true;
     wire.keep(true);
   }
 }
