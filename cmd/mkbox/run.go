@@ -64,6 +64,15 @@ func doDev(ctx context.Context, m *maker, args []string) error {
 	if _, err := exec.LookPath(boxd); err != nil {
 		return err
 	}
-	fmt.Println("boxd runs on this machine, with its data in .box/home. Ctrl-C ends it; `bin/box task list` talks to it.")
+	fmt.Println(devLine(m.root, os.Getenv("BOX_HOME")))
 	return syscall.Exec(boxd, []string{boxd}, os.Environ())
+}
+
+// devLine says where the data are, and a command that reaches them: the box command looks
+// for its box in the same BOX_HOME.
+func devLine(root, home string) string {
+	if home == "" {
+		return "boxd runs on this machine, with its data in " + filepath.Join(root, ".box", "home") + ". Ctrl-C ends it; `bin/box task list` talks to it."
+	}
+	return fmt.Sprintf("boxd runs on this machine, with its data in %s. Ctrl-C ends it; `BOX_HOME=%[1]s bin/box task list` talks to it.", home)
 }

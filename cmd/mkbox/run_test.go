@@ -21,3 +21,15 @@ func TestRunRefusesAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// make dev names the folder that boxd takes, and a command that finds it.
+func TestDevLine(t *testing.T) {
+	for home, says := range map[string][2]string{
+		"":              {"in /src/.box/home.", "`bin/box task list`"},
+		"/tmp/user/dev": {"in /tmp/user/dev.", "`BOX_HOME=/tmp/user/dev bin/box task list`"},
+	} {
+		if got := devLine("/src", home); !strings.Contains(got, says[0]) || !strings.Contains(got, says[1]) {
+			t.Errorf("BOX_HOME=%s: %s", home, got)
+		}
+	}
+}

@@ -154,6 +154,9 @@ func (s *Server) spending(c *call) error {
 			}
 		}
 	}
+	if q.Has("from") && q.Has("to") && q.Get("from") > q.Get("to") {
+		return bad("from: %s is after to, %s", q.Get("from"), q.Get("to"))
+	}
 	sums, err := s.opt.Tasks.Spend(c.r.Context(), q.Get("from"), q.Get("to"))
 	if err != nil {
 		return err

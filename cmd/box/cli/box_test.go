@@ -293,8 +293,12 @@ func TestCommandsOnABox(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.box("workspace", "new", "site")
-	d.box("workspace", "put", "--to", "deep/er", "site", dir, filepath.Join(dir, "one.txt"))
-	if got := d.box("workspace", "ls", "site", "deep/er"); !strings.Contains(got, "link@") || !strings.Contains(got, "sub/") || !strings.Contains(got, "one.txt") {
+	three := filepath.Join(t.TempDir(), "three.txt")
+	if err := os.WriteFile(three, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.box("workspace", "put", "--to", "deep/er", "site", dir, three)
+	if got := d.box("workspace", "ls", "site", "deep/er"); !strings.Contains(got, "link@") || !strings.Contains(got, "sub/") || !strings.Contains(got, "one.txt") || !strings.Contains(got, "three.txt") {
 		t.Errorf("ls: %s", got)
 	}
 	d.box("task", "new", "--worker", "fake", "--workspace", "site", "--wait", "--prompt", "run test -x deep/er/sub/run.sh -a -L deep/er/link", "Modes")
@@ -352,10 +356,27 @@ func TestCommandsOnABox(t *testing.T) {
 		t.Errorf("spend: %s", got)
 	}
 
+	// What the box can tell to be a mistake is no empty answer.
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"log", "--task", "nosuch"}, "there is no task nosuch"},
+		{[]string{"log", "-f", "--task", "nosuch"}, "there is no task nosuch"},
+		{[]string{"task", "list", "--workspace", "nope"}, "there is no workspace nope"},
+		{[]string{"spend", "--from", "2026-12-02", "--to", "2026-12-01"}, "from: 2026-12-02 is after to, 2026-12-01"},
+	} {
+		if out, errs, code := try(t, "", c.args...); code != 1 || out != "" || !strings.Contains(errs, c.says) {
+			t.Errorf("%q: %d %q %q, want %q", c.args, code, out, errs, c.says)
+		}
+	}
+	d.box("workspace", "new", "fresh")
+	d.box("task", "list", "--workspace", "fresh")
+
 	var any any
 	for _, args := range [][]string{{"status"}, {"task", "list"}, {"task", "show", asks.ID}, {"task", "log", asks.ID}, {"task", "diff", asks.ID, "ok.txt"},
 		{"task", "undo", "--preview", asks.ID}, {"approvals", "--all"}, {"log"}, {"log", "verify"}, {"workspace", "list"}, {"workspace", "ls", "site"},
-		{"workspace", "cat", "home", "ok.txt"}, {"pair"}, {"devices"}, {"vault", "list"}, {"settings"}, {"pause"}, {"resume"}, {"spend"}} {
+		{"pair"}, {"devices"}, {"vault", "list"}, {"settings"}, {"pause"}, {"resume"}, {"spend"}} {
 		d.json(&any, args...)
 	}
 }

@@ -40,6 +40,11 @@ func showLog(s *session) error {
 	if err != nil {
 		return err
 	}
+	if id := s.value("task"); id != "" {
+		if _, err := s.get("/api/tasks/"+url.PathEscape(id), nil, nil); err != nil {
+			return err
+		}
+	}
 	return s.showLog(after, s.value("task"), s.value("limit"), s.on("f"), false)
 }
 

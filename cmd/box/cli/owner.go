@@ -129,8 +129,13 @@ func pairFlags(f *flag.FlagSet) {
 }
 
 func pair(s *session) error {
-	if s.given("with") {
+	switch {
+	case s.given("with") && s.given("role"):
+		return &usageError{"--role belongs to the box that makes the code: leave it out with --with"}
+	case s.given("with"):
 		return pairWith(s)
+	case s.given("name"):
+		return &usageError{"--name is the new device's own: give it there, with --with CODE"}
 	}
 	var c codeAnswer
 	raw, err := s.ask(http.MethodPost, "/api/pair/code", nil, map[string]string{"role": s.value("role")}, &c)
@@ -311,6 +316,9 @@ func showSettings(s *session) error {
 			name, text, ok := strings.Cut(a, "=")
 			if !ok {
 				return &usageError{fmt.Sprintf("%q is no NAME=VALUE", a)}
+			}
+			if _, twice := to[name]; twice {
+				return &usageError{name + " is there twice"}
 			}
 			to[name] = settingValue(text)
 		}

@@ -36,6 +36,9 @@ func taskNew(s *session) error {
 	case len(s.args) == 1:
 		title = s.args[0]
 	}
+	if strings.TrimSpace(title) == "" {
+		return &usageError{"a title is needed, as the last argument: box task new --worker fake --prompt 'write hello.txt Hello' First"}
+	}
 	prompt, err := s.prompt()
 	if err != nil {
 		return err
@@ -148,6 +151,11 @@ func taskList(s *session) error {
 	if err != nil {
 		return err
 	}
+	if len(list) == 0 && s.given("workspace") {
+		if err := s.knowsWorkspace(s.value("workspace")); err != nil {
+			return err
+		}
+	}
 	return s.print(raw, func() error {
 		rows := [][]string{{"ID", "STATE", "AGE", "COST", "TITLE", "STEP"}}
 		for _, t := range list {
@@ -155,6 +163,20 @@ func taskList(s *session) error {
 		}
 		return s.columns(rows)
 	})
+}
+
+// knowsWorkspace tells a workspace without tasks from a name that is misspelt.
+func (s *session) knowsWorkspace(name string) error {
+	var list []struct{ Name string }
+	if _, err := s.get("/api/workspaces", nil, &list); err != nil {
+		return err
+	}
+	for _, w := range list {
+		if w.Name == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no workspace %s; `box workspace list` names them", visible(name))
 }
 
 func taskShow(s *session) error {

@@ -15,7 +15,7 @@ import (
 )
 
 func verifyFlags(f *flag.FlagSet) {
-	f.Var(new(words), "head", "a `LINE:HASH` that was written down, which the log must still have; may be given several times")
+	f.Var(new(words), "head", "an end, `LINE:HASH`, that the log must still have; may be given several times")
 }
 
 func logVerify(s *session) error {

@@ -93,6 +93,9 @@ func workspaceLs(s *session) error {
 }
 
 func workspaceCat(s *session) error {
+	if s.json {
+		return &usageError{"the bytes of a file have no JSON form: leave --json out"}
+	}
 	res, err := s.box.send(s.ctx, http.MethodGet, files(s.args[0]), at(s.args[1]), "", nil)
 	if err != nil {
 		return err
@@ -100,13 +103,6 @@ func workspaceCat(s *session) error {
 	defer res.Body.Close()
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
 		return fmt.Errorf("%s is a folder: `box workspace ls %s %s` lists it", s.args[1], s.args[0], s.args[1])
-	}
-	if s.json {
-		b, err := io.ReadAll(res.Body)
-		if err != nil {
-			return fmt.Errorf("the box broke off in the middle of the file: %w", err)
-		}
-		return json.NewEncoder(s.Out).Encode(map[string]string{"text": string(b)})
 	}
 	if _, err := io.Copy(s.Out, res.Body); err != nil {
 		return fmt.Errorf("the box broke off in the middle of the file: %w", err)
@@ -133,10 +129,8 @@ func putFlags(f *flag.FlagSet) {
 // workspacePut sends everything as one tar while it is being read, so neither side
 // holds it.
 func workspacePut(s *session) error {
-	for _, p := range s.args[1:] { // before anything is sent
-		if _, err := os.Lstat(p); err != nil {
-			return err
-		}
+	if err := checkSources(s.args[1:]); err != nil {
+		return err
 	}
 	r, w := io.Pipe()
 	pack := &packer{out: tar.NewWriter(w), skip: func(p, why string) {
@@ -154,7 +148,9 @@ func workspacePut(s *session) error {
 	}
 	res, err := s.box.send(s.ctx, http.MethodPut, files(s.args[0]), q, "application/x-tar", r)
 	r.CloseWithError(errEnd) // frees the packer when the box answered early
-	if perr := <-packed; perr != nil && !errors.Is(perr, errEnd) {
+	// The transport closes the pipe too, when it has an answer before all was sent: that
+	// answer tells why.
+	if perr := <-packed; perr != nil && !errors.Is(perr, errEnd) && !errors.Is(perr, io.ErrClosedPipe) {
 		if res != nil {
 			res.Body.Close()
 		}
@@ -179,6 +175,66 @@ func workspacePut(s *session) error {
 		_, err := fmt.Fprintf(s.Out, "%s, %s put into %s; `box task undo %s` takes %s out again\n", what, bytesText(pack.bytes), visible(s.args[0]), t.ID, them)
 		return err
 	})
+}
+
+// checkSources says, before anything is sent, what can't be put in: a source that is
+// none, and two that would go to one place, of which the second would take the place of
+// the first without a word. Folders of one name are merged.
+func checkSources(paths []string) error {
+	taken := map[string]source{}
+	for _, from := range paths {
+		info, err := os.Stat(from)
+		switch {
+		case err != nil:
+			return err
+		case !info.IsDir() && !info.Mode().IsRegular():
+			return fmt.Errorf("%s is no file and no folder: only those can be put in", from)
+		case !info.IsDir():
+			if err := take(taken, filepath.Base(from), source{from, false}); err != nil {
+				return err
+			}
+			continue
+		case len(paths) == 1: // a folder has each name once
+			continue
+		}
+		root, err := filepath.EvalSymlinks(from)
+		if err != nil {
+			return err
+		}
+		if err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) && name != root {
+				return nil // deleted meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(root, name)
+			if err != nil || rel == "." {
+				return err
+			}
+			return take(taken, filepath.ToSlash(rel), source{filepath.Join(from, rel), d.IsDir()})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source is where a file of the archive comes from.
+type source struct {
+	path   string
+	folder bool
+}
+
+func take(taken map[string]source, name string, from source) error {
+	if was, twice := taken[name]; twice && !(was.folder && from.folder) {
+		if was.path == from.path {
+			return &usageError{fmt.Sprintf("%s is given twice", from.path)}
+		}
+		return &usageError{fmt.Sprintf("%s and %s would both be %s in the workspace: put them in one by one, with --to", was.path, from.path, name)}
+	}
+	taken[name] = from
+	return nil
 }
 
 // packer writes files into a tar.
