@@ -20,6 +20,8 @@ func TestRoomOfBodies(t *testing.T) {
 	w.on("web")
 	ctx, cancel := context.WithCancel(t.Context())
 	var open sync.WaitGroup
+	defer open.Wait()
+	defer cancel()
 	post := func(ctx context.Context, path, who string, size int, rec *flushed) {
 		req := httptest.NewRequest("POST", "/t/web"+path, strings.NewReader(strings.Repeat("x", size))).WithContext(ctx)
 		req.Header.Set("X-Box-Caller", who)
@@ -36,7 +38,10 @@ func TestRoomOfBodies(t *testing.T) {
 	for range 7 {
 		begun := make(chan struct{})
 		rec := &flushed{ResponseRecorder: httptest.NewRecorder(), on: sync.OnceFunc(func() { close(begun) })}
-		open.Go(func() { post(ctx, "/stream", "owner", 10<<20, rec) })
+		open.Go(func() {
+			post(ctx, "/stream", "owner", 10<<20, rec)
+			rec.on()
+		})
 		<-begun
 		if rec.Code != 200 {
 			t.Fatalf("a stream: %d", rec.Code)
