@@ -129,7 +129,7 @@ func (s *session) parse(args []string) error {
 			if errors.Is(err, flag.ErrHelp) {
 				return err
 			}
-			return &usageError{fmt.Sprintf("%v. `box help %s` tells more", err, s.cmd.Name)}
+			return s.flagError(err)
 		}
 		rest := s.set.Args()
 		if used := len(args) - len(rest); used > 0 && args[used-1] == "--" {
