@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"gurtos/sandbox"
 	"gurtos/sandbox/cgroup"
 	"gurtos/sandbox/sandboxtest"
@@ -125,6 +127,29 @@ func TestPool(t *testing.T) {
 			t.Errorf("user %d came back at once", sb.UID())
 		}
 		seen[sb.UID()] = true
+	}
+}
+
+// What waits may be ended from outside, as the kernel does when memory is short: the task that would have had it starts all the same, and nothing of it is left.
+func TestParkedIsKilled(t *testing.T) {
+	c := sandboxtest.Config(t)
+	c.Pool = 1
+	h := sandboxtest.OpenAs(t, c)
+	until(t, "one waits", func() bool { return h.Parked() == 1 })
+	pid := h.ParkedProcesses()[0]
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it ends", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(b), ") Z ")
+	})
+	s := sandboxtest.Spec(t, "/bin/sh", "-c", "id -un")
+	if e := sandboxtest.Start(t, h, s).Wait(); e.Code != 0 || strings.TrimSpace(e.Output) != s.User {
+		t.Errorf("%+v", e)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+		t.Error("nobody waited for it")
 	}
 }
 

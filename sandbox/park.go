@@ -200,12 +200,27 @@ func (h *Host) container(b *birth) *configs.Config {
 	}
 }
 
+// gone is whether box-init has ended, or given up, before it had a program: the kernel
+// may take what waits when memory is short. Its socket says so, which nobody else holds.
+func (b *birth) gone() bool {
+	raw, err := b.box.SyscallConn()
+	if err != nil {
+		return true
+	}
+	waits := false
+	err = raw.Control(func(fd uintptr) {
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		waits = errors.Is(err, unix.EAGAIN)
+	})
+	return err != nil || !waits
+}
+
 // end frees what b holds, its processes first.
 func (b *birth) end() error {
 	var errs []error
 	if b.ct != nil && !b.ended {
-		if err := b.ct.Signal(unix.SIGKILL); err == nil {
-			b.proc.Wait()
+		if err := b.ct.Signal(unix.SIGKILL); err == nil || errors.Is(err, libcontainer.ErrNotRunning) {
+			b.proc.Wait() // one that ended by itself is a zombie until then
 		}
 	}
 	b.furniture.Close()

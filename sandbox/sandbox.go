@@ -55,6 +55,12 @@ func (h *Host) Start(ctx context.Context, spec Spec) (_ *Sandbox, err error) {
 }
 
 func (s *Sandbox) start(ctx context.Context) (err error) {
+	if s.b != nil && s.b.gone() {
+		if err := s.b.end(); err != nil {
+			return err
+		}
+		s.b = nil
+	}
 	if s.b != nil {
 		if err = s.openLayers(s.b.users); err == nil {
 			err = inMounts(s.b.mounts, s.moveIn)
