@@ -136,7 +136,9 @@ func cases(t testing.TB, b *box) map[string][]probe {
 		"POST /api/approvals/{id}": {
 			{kind: wrong, path: "/api/approvals/" + id, body: `{"approved":"yes"}`, status: 400, says: "approved: true or false is needed"},
 			{kind: wrong, path: "/api/approvals/" + id, body: `{"approved":true,"reason":"` + strings.Repeat("x", 1001) + `"}`, status: 400, says: "reason: "},
-			{kind: wrong, path: "/api/approvals/" + id, body: `{"approved":true,"by":"` + strings.Repeat("x", 61) + `"}`, status: 400, says: "by: "},
+			{kind: wrong, path: "/api/approvals/" + id, body: `{"approved":true,"by":"` + strings.Repeat("x", 61) + `"}`, status: 400, says: "by: at most 60"},
+			{kind: wrong, path: "/api/approvals/" + id, body: `{"approved":true,"by":"a\nb"}`, status: 400, says: "by: only letters"},
+			{kind: wrong, path: "/api/approvals/" + id, body: `{"approved":true,"by":"a\u202eb"}`, status: 400, says: "by: only letters"},
 			{kind: missing, path: "/api/approvals/" + id, body: `{}`, status: 400, says: "approved: "},
 			{kind: missing, path: "/api/approvals/none", body: `{"approved":true}`, status: 404, says: "none"},
 			tooLarge("/api/approvals/" + id),
@@ -157,6 +159,13 @@ func cases(t testing.TB, b *box) map[string][]probe {
 		"PUT /api/vault/{name}": {
 			{kind: right, path: "/api/vault/KEY_ONE", body: `{"value":"planted-12345"}`, status: 200, says: "KEY_ONE"},
 			{kind: right, path: "/api/vault/KEY_TWO", body: "planted-67890\n", header: map[string]string{"Content-Type": "text/plain"}, status: 200, says: "setAt"},
+			{kind: right, path: "/api/vault/KEY_TWO", body: "planted-67890", header: map[string]string{"Content-Type": "application/json"}, status: 200, says: "setAt"},
+			{kind: right, path: "/api/vault/KEY_TWO", body: `{"type":"service-67890"}`, header: map[string]string{"Content-Type": "text/plain"}, status: 200, says: "setAt"},
+			{kind: wrong, path: "/api/vault/KEY", body: `{"value":12345678}`, status: 400, says: "value: "},
+			{kind: wrong, path: "/api/vault/KEY", body: `{"value":"planted-12345","more":1}`, status: 400, says: "value: "},
+			{kind: wrong, path: "/api/vault/KEY", body: `{"value":"a","value":"planted-12345"}`, header: map[string]string{"Content-Type": "text/plain"}, status: 400, says: "value: "},
+			{kind: wrong, path: "/api/vault/KEY", body: `"planted-12345"`, header: map[string]string{"Content-Type": "application/json"}, status: 400, says: "value: "},
+			{kind: wrong, path: "/api/vault/KEY", body: `{"value":"planted-12345`, header: map[string]string{"Content-Type": "application/json"}, status: 400, says: "value: "},
 			{kind: wrong, path: "/api/vault/key", body: "planted-12345", status: 400, says: "capital letters"},
 			{kind: wrong, path: "/api/vault/KEY", body: "1234567", status: 400, says: "at least 8"},
 			{kind: wrong, path: "/api/vault/KEY", body: `{"valve":"planted-12345"}`, header: map[string]string{"Content-Type": "application/json"}, status: 400, says: "value: "},
@@ -263,7 +272,7 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			{kind: large, path: files + "?path=x", header: map[string]string{"Content-Length": strconv.Itoa(fileBody + 1)}, status: 413, says: "larger than 8 GB"},
 		},
 		"DELETE /api/workspaces/{name}/files": {
-			{kind: right, path: files + "?path=put.txt", status: 200, says: "Files put in"},
+			{kind: right, path: files + "?path=put.txt", status: 200, says: `"title":"Files deleted","prompt":"# put.txt deleted by `},
 			{kind: wrong, path: files + "?path=../x", status: 400, says: ".."},
 			{kind: missing, path: files, status: 400, says: "path: "},
 			{kind: missing, path: files + "?path=none", status: 404, says: "none"},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"gurtos/core/approval"
@@ -162,6 +163,9 @@ func (s *Server) answer(c *call) error {
 		name := strings.TrimSpace(*a.By)
 		if n := utf8.RuneCountInString(name); n > maxBy {
 			return bad("by: at most %d characters, this has %d", maxBy, n)
+		}
+		if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return bad("by: only letters, digits, spaces and signs that can be seen")
 		}
 		if c.caller.kind == screen && name != "" {
 			by = name

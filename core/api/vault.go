@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"mime"
 	"net/http"
 	"slices"
@@ -45,21 +46,24 @@ func (s *Server) vaultSet(c *call) error {
 
 // noValue is all that a mistake in a value's JSON is told: the cause would tell
 // some of its text.
-const noValue = `value: the body is said to be JSON and is no {"value": "…"}`
+const noValue = `value: the body is JSON and no {"value": "…"} with a string and nothing else in it`
 
-// valueOf reads a value as it is, or {"value": "…"}: always the latter when the
-// body says that it is JSON, and when it could be nothing else.
+// valueOf reads a value as it is, or {"value": "…"}. What was meant as the latter and
+// isn't is refused: an object with that field, whatever the body is called, and what is
+// called JSON and begins like it. Else it would be taken for the key itself.
 func valueOf(body []byte, contentType string) (string, error) {
-	kind, _, _ := mime.ParseMediaType(contentType)
 	var v Value
-	err := strict.Decode(body, &v)
-	if err == nil && v.Value != nil {
+	if strict.Decode(body, &v) == nil && v.Value != nil {
 		return strings.TrimSpace(*v.Value), nil
 	}
-	if kind == "application/json" {
+	text := strings.TrimSpace(string(body))
+	kind, _, _ := mime.ParseMediaType(contentType)
+	var object map[string]json.RawMessage
+	meant := json.Unmarshal(body, &object) == nil && object["value"] != nil
+	if meant || kind == "application/json" && text != "" && strings.ContainsRune("{[\"", rune(text[0])) {
 		return "", bad(noValue)
 	}
-	return strings.TrimSpace(string(body)), nil
+	return text, nil
 }
 
 func (s *Server) vaultDelete(c *call) error {

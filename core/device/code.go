@@ -40,7 +40,14 @@ func (*Wrong) Error() string {
 type Slow struct{ After time.Duration }
 
 func (e *Slow) Error() string {
-	return fmt.Sprintf("too many tries to pair: wait %s and try again", (e.After + time.Second).Truncate(time.Second))
+	wait, unit := int64((e.After+time.Second)/time.Second), "second"
+	if wait > 90 {
+		wait, unit = (wait+59)/60, "minute"
+	}
+	if wait != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("too many tries to pair: wait %d %s and try again", wait, unit)
 }
 
 // codes are the codes that are out and the tries to guess one. A wrong try

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func (s *Settings) Change(to map[string]json.RawMessage) ([]string, error) {
 func apply(v *Values, name string, raw json.RawMessage) error {
 	row, ok := find(name)
 	if !ok {
-		return &Invalid{clip(name), "the box has no setting of this name"}
+		return &Invalid{cmp.Or(clip(name), `""`), "the box has no setting of this name"}
 	}
 	if err := row.set(v, raw); err != nil {
 		return &Invalid{name, err.Error()}

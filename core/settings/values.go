@@ -141,7 +141,7 @@ func setHosts(v *Values, raw json.RawMessage) error {
 	}
 	set, err := rules.ParseList(hosts)
 	if err != nil {
-		return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "hosts"))
+		return fmt.Errorf("%s", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "hosts"), ": "))
 	}
 	v.DefaultHosts = []string{}
 	for _, r := range set.Rules() {
