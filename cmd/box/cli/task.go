@@ -22,8 +22,12 @@ func taskNewFlags(f *flag.FlagSet) {
 	f.String("model", "", "haiku, sonnet, opus or an exact `id`")
 	f.Var(new(words), "tool", "a tool that it may call, `app.verb`; may be given several times")
 	f.Var(new(words), "host", "a `host` that it may reach; may be given several times")
+	f.Bool("no-hosts", false, "no host at all, whatever Settings say of tasks that name none")
 	f.String("budget", "", "US `cents` above which it waits for an OK")
 	f.String("seat", "", "the agent's `seat`")
+	f.String("source", "", "whose `idea` it was, for people (api)")
+	f.Bool("plan", false, "have Droid write a plan first, and wait for an OK")
+	f.String("autonomy", "", "what Droid may do by itself: low, medium or high")
 	f.Bool("wait", false, "wait for its end; fail when it fails")
 }
 
@@ -44,7 +48,7 @@ func taskNew(s *session) error {
 		return err
 	}
 	spec["title"], spec["prompt"] = title, prompt
-	for _, name := range []string{"workspace", "worker", "model", "seat"} {
+	for _, name := range []string{"workspace", "worker", "model", "seat", "source"} {
 		if s.given(name) {
 			spec[name] = s.value(name)
 		}
@@ -53,6 +57,22 @@ func taskNew(s *session) error {
 		if s.given(name) {
 			spec[field] = []string(*s.set.Lookup(name).Value.(*words))
 		}
+	}
+	if s.on("no-hosts") {
+		if s.given("host") {
+			return &usageError{"--no-hosts and --host say the opposite: give one"}
+		}
+		spec["hosts"] = []string{}
+	}
+	droid := map[string]any{}
+	if s.given("plan") {
+		droid["plan"] = s.on("plan")
+	}
+	if s.given("autonomy") {
+		droid["autonomy"] = s.value("autonomy")
+	}
+	if len(droid) > 0 {
+		spec["droid"] = droid
 	}
 	if s.given("budget") {
 		n, err := strconv.Atoi(s.value("budget"))
