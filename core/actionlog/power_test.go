@@ -305,7 +305,14 @@ var scenes = []scene{
 			lines := read(t, dir)
 			lines[2][20]++
 			write(t, dir, logName, bytes.Join(lines, nil))
+			kept, err := os.ReadFile(filepath.Join(dir, checkpointName))
+			if err != nil {
+				t.Fatal(err)
+			}
 			forget(t, dir) // the journal would put the line back
+			if err := os.WriteFile(filepath.Join(dir, checkpointName), kept, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		},
 		act: func(fs *powercut.Disk, dir string, w *witness) error {
 			l, err := w.open(dir, Options{FS: fs, Quarantine: true})
