@@ -67,6 +67,10 @@ func TestBrokerRefusals(t *testing.T) {
 		{"POST", "/usage", `{"model":"m","tokens":{"output":1.5}}`, 400, "tokens.output: a whole number of 0 or more is needed"},
 		{"POST", "/usage", `{"model":"m","tokens":{"cacheRead":"9"}}`, 400, "tokens.cacheRead: a whole number of 0 or more is needed"},
 		{"POST", "/usage", `{"model":"m","tokens":{"cacheWrite":null}}`, 400, "tokens.cacheWrite: a whole number of 0 or more is needed"},
+		{"POST", "/usage", `{"model":"m","tokens":{"cacheWrite":[]}}`, 400, "tokens.cacheWrite: a whole number of 0 or more is needed"},
+		{"POST", "/usage", `{"model":"m","tokens":{"input":true}}`, 400, "tokens.input: a whole number of 0 or more is needed"},
+		{"POST", "/usage", `{"model":"m","tokens":{"input":1000000000001}}`, 400, "tokens.input: a whole number of 0 or more is needed"},
+		{"POST", "/usage", `{"model":"m","tokens":{"input":1e-1}}`, 400, "tokens.input: a whole number of 0 or more is needed"},
 		{"POST", "/usage", `{"model":"m","tokens":{"cached":1}}`, 400, "tokens.cached: the box does not know this field"},
 		{"POST", "/usage", `{"model":"m","tokens":{"input":9e99}}`, 400, "tokens.input: a whole number of 0 or more is needed"},
 		{"POST", "/call", `{"tool":"shop.buy"}`, 400, "a key is required"},
@@ -218,12 +222,18 @@ func TestCostsAndUsage(t *testing.T) {
 	if got := b.task(id).CostCents.String(); got != "4.78" {
 		t.Fatal(got)
 	}
+	for _, form := range []string{"12000", "12000.0", "1.2e4", "120E+2", " 12000 ", "1200000e-2"} {
+		a := b.post(b.begin(""), "/usage", `{"model":"claude-sonnet-5-5","tokens":{"input":`+form+`}}`)
+		if tokens, _ := a.body["tokens"].(map[string]any); a.status != 200 || a.body["cents"] != 2.4 || tokens["input"] != 12000.0 {
+			t.Errorf("%s: %v", form, a)
+		}
+	}
 	ev := b.events(actionlog.TypeCost, id)
 	if len(ev) != 11 || string(ev[10].Tokens) != `{"input":12000,"output":900,"cacheWrite":0,"cacheRead":48000}` {
 		t.Fatal(ev)
 	}
 	sums, err := b.tasks.Spend(t.Context(), "", "")
-	if err != nil || len(sums) != 2 || sums[0].Cents.String() != "1" || sums[1].Model != "claude-sonnet-5-5" {
+	if err != nil || len(sums) != 2 || sums[0].Cents.String() != "1" || sums[1].Cents.String() != "18.18" || sums[1].Model != "claude-sonnet-5-5" {
 		t.Fatal(sums, err)
 	}
 }

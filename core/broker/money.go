@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"gurtos/core/budget"
@@ -34,6 +35,16 @@ func (d *desk) cost(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	return &ev, nil
+}
+
+// count is a number of tokens, in whatever form JSON has for it: 12000, 12000.0 or 1.2e4.
+func count(raw json.RawMessage) (n int64, ok bool) {
+	c, err := budget.ParseCents(strings.TrimSpace(string(raw)))
+	if err != nil || !c.IsWhole() || c.Sign() < 0 || c.Cmp(budget.Whole(budget.MaxTokens)) > 0 {
+		return 0, false
+	}
+	n, err = strconv.ParseInt(c.String(), 10, 64)
+	return n, err == nil
 }
 
 type usageRequest struct {
@@ -70,7 +81,8 @@ func (d *desk) usage(ctx context.Context, body []byte) (any, error) {
 		if f.raw == nil {
 			continue
 		}
-		if err := json.Unmarshal(f.raw, f.to); err != nil || *f.to < 0 || *f.to > budget.MaxTokens || string(f.raw) == "null" {
+		var ok bool
+		if *f.to, ok = count(f.raw); !ok {
 			return nil, &task.Invalid{Field: "tokens." + f.name, Sentence: "a whole number of 0 or more is needed"}
 		}
 	}
