@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"sync"
+	"time"
 
 	"gurtos/netpolicy/meter"
 )
@@ -17,6 +18,11 @@ import (
 func (x *swapper) clean(r *http.Response) error {
 	c := r.Request.Context().Value(carriedKey{}).(carried)
 	with := c.clean
+	var m *meter.Meter
+	b := billOf(r.Request)
+	if b != nil {
+		m = b.answered(r, time.Now())
+	}
 	if r.StatusCode == http.StatusUnauthorized && c.key && x.sw.Rejected != nil {
 		x.sw.Rejected()
 	}
@@ -36,11 +42,7 @@ func (x *swapper) clean(r *http.Response) error {
 	}
 	r.Header.Del("Content-Length")
 	r.ContentLength = -1
-	var m *meter.Meter
-	if x.sw.Metered != nil && x.sw.asksModel(r.Request) {
-		m = meter.For(r)
-	}
-	r.Body = newCleaned(body, with, m, func(u meter.Usage) { x.sw.Metered(u); c.over() }, func() { cleanFields(r.Trailer, with) })
+	r.Body = newCleaned(body, with, m, func(u meter.Usage) { x.sw.Metered(b.whole(u, time.Now())); c.over() }, func() { cleanFields(r.Trailer, with) })
 	return nil
 }
 
@@ -135,14 +137,27 @@ func (c *cleaned) Read(b []byte) (int, error) {
 	return 0, c.err
 }
 
-// Close reads on for what an answer in one piece used: that stands at its end. A stream
-// told of it on its way.
+// Close reads on for what an answer used: that stands at its end.
 func (c *cleaned) Close() error {
-	if c.meter != nil && c.meter.Whole() && c.err == nil {
-		io.Copy(c.meter, io.LimitReader(c.r, maxAfterBytes)) //nolint:errcheck // what came is all there is
+	if c.meter != nil && c.err == nil {
+		c.readOn()
 	}
 	c.tell()
 	return c.r.Close()
+}
+
+// readOn reads what is left of an answer, for its meter alone. A stream's connection may
+// stay open beyond its end.
+func (c *cleaned) readOn() {
+	rest := io.LimitReader(c.r, maxAfterBytes)
+	b := make([]byte, 16<<10)
+	for !c.meter.Ended() {
+		n, err := rest.Read(b)
+		c.meter.Write(b[:n]) //nolint:errcheck // it never fails
+		if err != nil {
+			return // what came is all there is
+		}
+	}
 }
 
 // readCloser reads from one and closes the other.

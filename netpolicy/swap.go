@@ -45,7 +45,8 @@ type Swap struct {
 	// what it used, or when it has ended. It may be nil.
 	Over func()
 	// Metered is told what an answer used before the program sees its end, also of a
-	// broken-off one. It may be nil.
+	// broken-off one; and an estimate of what a request used that was sent and never
+	// answered. It may be nil.
 	Metered func(meter.Usage)
 
 	// Roots are the authorities that the real hosts are checked against; nil

@@ -136,6 +136,8 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 		if ok {
 			ctx, end := x.outlive(r)
 			defer end()
+			ctx, settle := x.bill(ctx, r)
+			defer settle()
 			proxy.ServeHTTP(w, r.WithContext(ctx))
 		}
 	})

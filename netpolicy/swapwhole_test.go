@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+
+	"gurtos/netpolicy/meter"
 )
 
 // TestSwapWhole holds that only a header which is the placeholder alone gets the key, and
@@ -62,6 +64,7 @@ func TestSwapHolds(t *testing.T) {
 	leave := make(chan struct{})
 	var asked atomic.Int64
 	x := newSwapping(t, func(sw *Swap) {
+		sw.Metered = func(meter.Usage) {}
 		sw.Allow = func(ctx context.Context) error {
 			asked.Add(1)
 			select {

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,7 +96,12 @@ func (m modelWire) permitted(ctx context.Context) error {
 // metered books what an answer used.
 func (m modelWire) metered(u meter.Usage) {
 	n := budget.Tokens{Input: u.Input, Output: u.Output, CacheWrite: u.CacheWrite, CacheRead: u.CacheRead}
-	if err := m.q.Metered(context.Background(), m.id, u.Model, n); err != nil {
+	what := "model"
+	if u.Estimate {
+		what = "model (estimate)"
+	}
+	model := cmp.Or(u.Model, "unknown") // without a name it would be summed up with what tools spent
+	if err := m.q.Metered(context.Background(), m.id, what, model, n); err != nil {
 		m.q.opt.Slog.Error("what a model cost was not booked", "task", m.id, "model", u.Model, "why", err)
 	}
 }
@@ -108,9 +114,9 @@ const (
 
 // Metered books what the box saw a model use. It is booked though the task ended
 // meanwhile: the money is gone.
-func (t *Tasks) Metered(ctx context.Context, id, model string, n budget.Tokens) error {
+func (t *Tasks) Metered(ctx context.Context, id, what, model string, n budget.Tokens) error {
 	n = n.Most(budget.MaxTokens)
-	ev, err := t.costEvent(id, "model", model, n, actionlog.Field{Name: fieldMetered, Value: json.RawMessage("true")})
+	ev, err := t.costEvent(id, what, model, n, actionlog.Field{Name: fieldMetered, Value: json.RawMessage("true")})
 	if err != nil {
 		return err
 	}

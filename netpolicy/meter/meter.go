@@ -19,6 +19,8 @@ type Usage struct {
 	Output     int64 // tokens written
 	CacheWrite int64 // tokens written into the cache
 	CacheRead  int64 // tokens read from the cache
+
+	Estimate bool // nobody said how much was written, or nothing was said at all
 }
 
 // maxJSON bounds an answer that is read whole, and maxLine one event.
@@ -31,6 +33,9 @@ const (
 // how many tokens they are: English has about as many, code and other languages fewer.
 const bytesOfToken = 4
 
+// Tokens is how many tokens a text of so many bytes is taken to have.
+func Tokens(size int64) int64 { return size / bytesOfToken }
+
 // Meter is a writer that an answer's body passes through.
 type Meter struct {
 	stream bool
@@ -39,10 +44,13 @@ type Meter struct {
 	usage  Usage
 	found  bool
 	ended  bool // message_stop came
+	failed bool // an error came instead of a message
 
 	counted bool  // message_delta said how much was written
 	pieces  int64 // events with a piece of the answer, which has a token at least
 	bytes   int64 // of all pieces
+	blocks  bool  // one has begun
+	hidden  bool  // one of them need not come as long as it is
 }
 
 // For gives a meter for an answer, or nil where it can't carry usage.
@@ -94,6 +102,14 @@ func (m *Meter) Write(p []byte) (int, error) {
 // of it is there.
 func (m *Meter) Whole() bool { return !m.stream }
 
+// Failed says whether an error came where a message should have.
+func (m *Meter) Failed() bool { return m.failed && !m.found }
+
+// Hidden says whether more may have been written than came: thinking is billed whole,
+// and comes as a summary, as a signature alone or not at all, as the request wanted it.
+// So it may be before the first block, too.
+func (m *Meter) Hidden() bool { return m.hidden || !m.blocks }
+
 // Ended says whether a stream has said that it is over. Its last bytes may still be on
 // their way.
 func (m *Meter) Ended() bool { return m.ended }
@@ -107,7 +123,7 @@ func (m *Meter) Usage() (u Usage, ok bool) {
 	}
 	u = m.usage
 	if m.found && !m.counted {
-		u.Output = max(u.Output, m.pieces, m.bytes/bytesOfToken)
+		u.Output, u.Estimate = max(u.Output, m.pieces, Tokens(m.bytes)), true
 	}
 	return u, m.found
 }
@@ -130,8 +146,10 @@ type message struct {
 func (m *Meter) message(b []byte) {
 	var v message
 	if json.Unmarshal(b, &v) == nil && v.Type == "message" {
+		m.counted = m.counted || v.Usage != nil && v.Usage.Output != nil
 		m.take(v)
 	}
+	m.failed = m.failed || v.Type == "error"
 }
 
 // event reads one line of a stream. message_start has the counts of the input;
@@ -145,7 +163,10 @@ func (m *Meter) event(line []byte) {
 		Type    string  `json:"type"`
 		Message message `json:"message"`
 		Usage   *counts `json:"usage"`
-		Delta   struct {
+		Block   struct {
+			Type string `json:"type"`
+		} `json:"content_block"`
+		Delta struct {
 			Text     string `json:"text"`
 			Thinking string `json:"thinking"`
 			JSON     string `json:"partial_json"`
@@ -158,6 +179,11 @@ func (m *Meter) event(line []byte) {
 	switch v.Type {
 	case "message_start":
 		m.take(v.Message)
+	case "error":
+		m.failed = true
+	case "content_block_start":
+		m.blocks = true
+		m.hidden = m.hidden || v.Block.Type != "text" && v.Block.Type != "tool_use"
 	case "content_block_delta":
 		if n := len(v.Delta.Text) + len(v.Delta.Thinking) + len(v.Delta.JSON); n > 0 {
 			m.pieces++

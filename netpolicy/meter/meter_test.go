@@ -49,13 +49,46 @@ func TestStream(t *testing.T) {
 				rest = rest[n:]
 			}
 			u, ok := m.Usage()
-			want := Usage{Model: "m", Input: 25, Output: c.output, CacheWrite: 7, CacheRead: 100}
+			told := strings.Contains(c.body, counts12) || strings.Contains(c.body, oddCount)
+			want := Usage{Model: "m", Input: 25, Output: c.output, CacheWrite: 7, CacheRead: 100, Estimate: !told}
 			if c.output < 0 {
 				want = Usage{}
 			}
 			if u != want || ok != (c.output >= 0) || m.Ended() != c.ended {
 				t.Errorf("%s, %d bytes at a time: %+v, %v, ended %v", c.name, size, u, ok, m.Ended())
 			}
+		}
+	}
+}
+
+// TestHidden holds which answers may have more in them than came, and which are none.
+func TestHidden(t *testing.T) {
+	block := func(kind string) string {
+		return `data: {"type":"content_block_start","index":0,"content_block":{"type":"` + kind + `","text":"","data":"eA=="}}` + "\n\n"
+	}
+	const fault = `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}` + "\n\n"
+	for _, c := range []struct {
+		name, kind, body string
+		hidden, failed   bool
+	}{
+		{"nothing", "text/event-stream", "", true, false},
+		{"before its first block", "text/event-stream", begins, true, false},
+		{"text", "text/event-stream", begins + block("text") + says, false, false},
+		{"a call", "text/event-stream", begins + block("text") + says + block("tool_use") + calls, false, false},
+		{"thinking", "text/event-stream", begins + block("thinking"), true, false},
+		{"thinking, then text", "text/event-stream", begins + block("thinking") + block("text") + says, true, false},
+		{"thinking that nobody may read", "text/event-stream", begins + block("redacted_thinking") + block("text") + says, true, false},
+		{"a block of another time", "text/event-stream", begins + block("daydream") + block("text") + says, true, false},
+		{"an error alone", "text/event-stream", fault, true, true},
+		{"an error in the middle", "text/event-stream", begins + block("text") + says + fault, false, false},
+		{"an error as one object", "application/json", `{"type":"error","error":{"type":"api_error"}}`, true, true},
+		{"half an object", "application/json", `{"type":"message","model":"m"`, true, false},
+	} {
+		m := For(&http.Response{Header: http.Header{"Content-Type": {c.kind}}})
+		m.Write([]byte(c.body)) //nolint:errcheck // it never fails
+		m.Usage()
+		if m.Hidden() != c.hidden || m.Failed() != c.failed {
+			t.Errorf("%s: hidden %v, failed %v", c.name, m.Hidden(), m.Failed())
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gurtos/core/budget"
 )
 
 // A boxd that is killed in the middle of a model call: the next one swaps and books as before, for the same task. One that is told to end books what the
@@ -34,6 +36,12 @@ func TestRestart(t *testing.T) {
 				}
 			}
 			c := costs(all)
+			if how == "told to end" { // the call that was out, which the service may have worked on
+				if len(c) == 0 || c[0].What != "model (estimate)" || c[0].Tokens.Input == 0 {
+					t.Errorf("booked %+v", c)
+				}
+				c = c[min(1, len(c)):]
+			}
 			if len(c) != 3 || c[0].Tokens != c[1].Tokens || c[1].Tokens.Output != 12 || c[2].Tokens.Input != 0 || c[2].Tokens.CacheRead != 1 {
 				t.Errorf("booked %+v", c)
 			}
@@ -51,8 +59,33 @@ func TestStopped(t *testing.T) {
 	<-came // it has told what its input was
 	w.api("POST", "/api/tasks/"+id+"/stop", nil, nil)
 	all := w.until(id, "the cost of the answer is booked", func(all []event) bool { return len(costs(all)) > 0 })
-	if c := costs(all); len(c) != 1 || c[0].Tokens.Input != 25 || c[0].Tokens.Output != 1 {
+	if c := costs(all); len(c) != 1 || c[0].Tokens.Input != 25 || c[0].Tokens.Output != 1 || c[0].What != "model (estimate)" {
 		t.Errorf("booked %+v", c)
+	}
+}
+
+// A task that is stopped before its answer began pays for what it asked: as much is booked as the call is taken to have used, and said to be an
+// estimate.
+func TestGivenUp(t *testing.T) {
+	w := newWorld(t)
+	release := w.f.holdCalls()
+	defer release()
+	body := strings.Replace(request(false, false, "hello"), "{", `{"max_tokens":500,`, 1)
+	id := w.start(nil, "run "+curl(body))
+	<-w.f.held
+	w.api("POST", "/api/tasks/"+id+"/stop", nil, nil)
+	all := w.until(id, "the cost of the call is booked", func(all []event) bool { return len(costs(all)) > 0 })
+	c := costs(all)
+	if n := c[0].Tokens; len(c) != 1 || c[0].What != "model (estimate)" || c[0].Model != "claude-sonnet-5-5" || n.Input != int64(len(body)/4) || n.Output > 500 || n.CacheRead != 0 {
+		t.Errorf("booked %+v for %d bytes", c, len(body))
+	}
+	var task struct {
+		State     string
+		CostCents budget.Cents
+	}
+	w.api("GET", "/api/tasks/"+id, nil, &task)
+	if task.State != "failed" || task.CostCents.Sign() <= 0 || task.CostCents.String() != c[0].Cents.String() {
+		t.Errorf("the task is %s and cost %s, want %s", task.State, task.CostCents, c[0].Cents)
 	}
 }
 

@@ -1,0 +1,275 @@
+package netpolicy
+
+import (
+	"bufio"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gurtos/netpolicy/meter"
+)
+
+const (
+	event0    = `data: {"type":"message_start","message":{"type":"message","model":"claude-test","usage":{"input_tokens":25,"output_tokens":1}}}` + "\n\n"
+	thinks    = `data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}` + "\n\n"
+	signs     = `data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EosnCkYICxIM"}}` + "\n\n"
+	speaks    = `data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}` + "\n\n"
+	eightPer2 = `data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"eight by"}}` + "\n\n"
+	used9000  = `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9000}}` + "\n\n"
+	lastEvent = `data: {"type":"message_stop"}` + "\n\n"
+)
+
+// TestBill holds what is booked for a request whose answer never said what it used.
+func TestBill(t *testing.T) {
+	const body = `{"model":"claude-test","max_tokens":5000,"messages":"0123456789"}`
+	head := func(status int, kind string) *http.Response {
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}}
+	}
+	const stream, object = "text/event-stream", "application/json"
+	in := int64(len(body) / 4)
+	for _, c := range []struct {
+		name   string
+		body   string // of the request
+		unsent bool
+		after  time.Duration  // since it was sent, and since its answer began
+		head   *http.Response // of its answer
+		text   string         // of its answer
+		want   meter.Usage    // without a model: nothing is booked
+	}{
+		{name: "no answer", body: body, after: 10 * time.Second, want: meter.Usage{Model: "claude-test", Input: in, Output: 2000, Estimate: true}},
+		{name: "no answer for long", body: body, after: maxAfter, want: meter.Usage{Model: "claude-test", Input: in, Output: 5000, Estimate: true}},
+		{name: "no answer for ever, without a bound", body: `{"model":"claude-test"}`, after: time.Hour, want: meter.Usage{Model: "claude-test", Input: 5, Output: mostWritten, Estimate: true}},
+		{name: "no answer to a book", body: `{"model":"claude-test","max_tokens":1,"messages":"` + strings.Repeat("a", 5<<20) + `"}`, want: meter.Usage{Model: "claude-test", Input: mostRead, Estimate: true}},
+		{name: "a clock that goes back", body: body, after: -time.Hour, want: meter.Usage{Model: "claude-test", Input: in, Estimate: true}},
+		{name: "not sent", body: body, unsent: true, after: time.Minute},
+		{name: "refused", body: body, after: time.Minute, head: head(529, object), text: `{"type":"error","error":{"type":"overloaded_error"}}`},
+		{name: "sent elsewhere", body: body, after: time.Minute, head: head(307, object)},
+		{name: "failed", body: body, after: time.Minute, head: head(200, stream), text: `data: {"type":"error","error":{"type":"overloaded_error"}}` + "\n\n"},
+		{name: "half an object", body: body, after: 10 * time.Second, head: head(200, object), text: `{"type":"message","model":"claude-test","usa`, want: meter.Usage{Model: "claude-test", Input: in, Output: 2000, Estimate: true}},
+		{name: "no message", body: body, after: 10 * time.Second, head: head(200, "text/plain"), text: "hello", want: meter.Usage{Model: "claude-test", Input: in, Output: 2000, Estimate: true}},
+		{name: "a whole stream", body: body, after: time.Minute, head: head(200, stream), text: event0 + thinks + signs + speaks + eightPer2 + used9000 + lastEvent, want: meter.Usage{Model: "claude-test", Input: 25, Output: 9000}},
+		{name: "hidden thinking", body: body, after: 10 * time.Second, head: head(200, stream), text: event0 + thinks + signs + speaks + eightPer2, want: meter.Usage{Model: "claude-test", Input: 25, Output: 2000, Estimate: true}},
+		{name: "hidden thinking for long", body: body, after: time.Minute, head: head(200, stream), text: event0 + thinks, want: meter.Usage{Model: "claude-test", Input: 25, Output: 5000, Estimate: true}},
+		{name: "nothing yet", body: body, after: 10 * time.Second, head: head(200, stream), text: event0, want: meter.Usage{Model: "claude-test", Input: 25, Output: 2000, Estimate: true}},
+		{name: "text alone", body: body, after: time.Minute, head: head(200, stream), text: event0 + speaks + strings.Repeat(eightPer2, 100), want: meter.Usage{Model: "claude-test", Input: 25, Output: 200, Estimate: true}},
+		{name: "more text than was asked for", body: body, after: time.Minute, head: head(200, stream), text: event0 + speaks + strings.Repeat(eightPer2, 5000), want: meter.Usage{Model: "claude-test", Input: 25, Output: 5000, Estimate: true}},
+	} {
+		b, at := &bill{}, time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+		b.asked.Write([]byte(c.body)) //nolint:errcheck // it never fails
+		if !c.unsent {
+			b.sent = at
+		}
+		var u meter.Usage
+		if c.head != nil {
+			if m := b.answered(c.head, at); m != nil {
+				m.Write([]byte(c.text)) //nolint:errcheck // it never fails
+				if said, ok := m.Usage(); ok {
+					u = b.whole(said, at.Add(c.after))
+				}
+			}
+		}
+		if more, ok := b.unsaid(at.Add(c.after)); ok {
+			if u.Model != "" {
+				t.Errorf("%s: booked twice, %+v and %+v", c.name, u, more)
+			}
+			u = more
+		}
+		if u != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, u, c.want)
+		}
+	}
+}
+
+// booking is a namespace whose requests are told of when they are over.
+func booking(t *testing.T, more ...func(*Swap)) (*swapping, <-chan struct{}) {
+	over := make(chan struct{}, 10)
+	return newSwapping(t, append(more, func(sw *Swap) {
+		sw.Allow = func(context.Context) error { return nil }
+		sw.Over = func() { over <- struct{}{} }
+		key := sw.Key
+		sw.Key = func() (string, func(io.Writer) io.WriteCloser, error) {
+			k, _, err := key()
+			return k, func(w io.Writer) io.WriteCloser { return passing{w} }, err
+		}
+	})...), over
+}
+
+const messagesURL = "https://model.example.com/v1/messages"
+
+// TestSwapReadsOn holds that a stream is booked as its end says although its program read
+// no further than its first word: what was thought before that came unseen.
+func TestSwapReadsOn(t *testing.T) {
+	x, over := booking(t)
+	came, stay, left := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
+	// More than any window lets a box send to a program that reads no more.
+	long := `data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"` + strings.Repeat("a", 8<<10) + `"}}` + "\n\n"
+	x.api.Instead = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, event0+thinks+signs+speaks+eightPer2) //nolint:errcheck // the test tells
+		w.(http.Flusher).Flush()
+		came <- struct{}{}
+		select {
+		case <-stay:
+		case <-r.Context().Done():
+		}
+		for range 700 {
+			fmt.Fprint(w, long) //nolint:errcheck // the test tells
+		}
+		fmt.Fprint(w, used9000+lastEvent) //nolint:errcheck // the test tells
+		w.(http.Flusher).Flush()
+		<-r.Context().Done() // a stream that is over need not be closed
+		left <- struct{}{}
+	}
+	for _, h2 := range []bool{false, true} {
+		r, cancel := cancelled(post(t, messagesURL, ask(true, false, ""), "X-Api-Key", placeholder))
+		res, err := x.client(x.ca.PEM(), h2).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "the call to come", came)
+		for lines := bufio.NewScanner(res.Body); lines.Scan() && !strings.Contains(lines.Text(), "eight by"); {
+		}
+		cancel()
+		res.Body.Close()
+		stay <- struct{}{}
+		waitFor(t, "the request to end", over)
+		waitFor(t, "the service to be let go", left)
+		if u, want := onlyTold(t, x), (meter.Usage{Model: "claude-test", Input: 25, Output: 9000}); u != want {
+			t.Errorf("h2 %v: told %+v", h2, u)
+		}
+	}
+}
+
+// onlyTold is the one thing that was told of a request that is over.
+func onlyTold(t *testing.T, x *swapping) (u meter.Usage) {
+	t.Helper()
+	if n := len(x.used); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	select {
+	case u = <-x.used:
+	default:
+	}
+	return u
+}
+
+// TestSwapEnds holds that a call is booked, though as an estimate, whose namespace ends
+// before its answer: one that was begun, and one that was not.
+func TestSwapEnds(t *testing.T) {
+	const most = 4321
+	q := strings.Replace(ask(false, false, ""), "{", fmt.Sprintf(`{"max_tokens":%d,`, most), 1)
+	for name, c := range map[string]struct {
+		answer string
+		input  int64
+	}{
+		"before its beginning":  {"", int64(len(q) / 4)},
+		"while it thinks":       {event0 + thinks, 25},
+		"while it says a thing": {event0 + thinks + signs + speaks + eightPer2, 25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, over := booking(t)
+			came := make(chan struct{}, 1)
+			x.api.Instead = func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body) //nolint:errcheck // the test tells
+				if c.answer != "" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, c.answer) //nolint:errcheck // the test tells
+					w.(http.Flusher).Flush()
+				} else {
+					came <- struct{}{}
+				}
+				<-r.Context().Done()
+			}
+			cl := x.client(x.ca.PEM(), true)
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				res, err := cl.Do(post(t, messagesURL, q, "X-Api-Key", placeholder))
+				if err != nil {
+					return
+				}
+				defer res.Body.Close()
+				for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+					if lines.Text() != "" && strings.HasSuffix(c.answer, lines.Text()+"\n\n") {
+						came <- struct{}{}
+					}
+				}
+			}()
+			waitFor(t, "the call to come", came)
+			if err := x.s.Close(); err != nil {
+				t.Error(err)
+			}
+			waitFor(t, "the request to end", over)
+			waitFor(t, "the program to go", gone)
+			u := onlyTold(t, x)
+			if u.Model != "claude-test" || u.Input != c.input || u.Output < 0 || u.Output > most || !u.Estimate {
+				t.Errorf("told %+v", u)
+			}
+		})
+	}
+}
+
+// TestSwapFree holds that nothing is booked for a call that its service refused or never had.
+func TestSwapFree(t *testing.T) {
+	q := ask(false, false, "")
+	free := func(t *testing.T, x *swapping, over <-chan struct{}, what string, body io.Reader, size int64) {
+		r, cancel := cancelled(post(t, messagesURL, "", "X-Api-Key", placeholder))
+		defer cancel()
+		r.Body, r.ContentLength = io.NopCloser(body), size
+		if c, ok := body.(*cutOff); ok {
+			c.end = cancel
+		}
+		if res, err := x.client(x.ca.PEM(), true).Do(r); err == nil {
+			io.Copy(io.Discard, res.Body) //nolint:errcheck // what is booked counts
+			res.Body.Close()
+		}
+		waitFor(t, "the request to end", over)
+		if n := len(x.used); n != 0 {
+			t.Errorf("%s: booked %+v", what, <-x.used)
+		}
+	}
+	t.Run("refused", func(t *testing.T) {
+		x, over := booking(t)
+		var status int
+		var kind, text string
+		x.api.Instead = func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body) //nolint:errcheck // the client tells
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(status)
+			fmt.Fprint(w, text) //nolint:errcheck // the client tells
+		}
+		for _, status = range []int{400, 401, 404, 429, 500, 529} {
+			kind, text = "application/json", `{"type":"error","error":{"type":"api_error","message":"No."}}`
+			free(t, x, over, fmt.Sprint(status), strings.NewReader(q), int64(len(q)))
+		}
+		status, kind, text = 200, "text/event-stream", `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`+"\n\n"
+		free(t, x, over, "an error as a stream", strings.NewReader(q), int64(len(q)))
+		free(t, x, over, "a body that was broken off", &cutOff{left: 2 * maxWhole}, 3*maxWhole)
+	})
+	t.Run("never had", func(t *testing.T) {
+		x, over := booking(t, func(sw *Swap) { sw.Roots = x509.NewCertPool() })
+		free(t, x, over, "a service that is not who it should be", strings.NewReader(q), int64(len(q)))
+	})
+}
+
+// cutOff is a body whose program goes away in the middle.
+type cutOff struct {
+	left int
+	end  func()
+}
+
+func (c *cutOff) Read(b []byte) (int, error) {
+	if c.left == 0 {
+		c.end()
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(b), c.left)
+	c.left -= n
+	clear(b[:n])
+	return n, nil
+}
