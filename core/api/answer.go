@@ -74,7 +74,7 @@ func asError(err error) *Error {
 	case isMistake(err):
 		return &Error{Status: http.StatusBadRequest, Sentence: err.Error()}
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return &Error{Status: http.StatusInsufficientStorage, Sentence: "the box's disk is full: delete what is no longer needed, such as failed tasks or old workspaces, and try again"}
+		return &Error{Status: http.StatusInsufficientStorage, Sentence: "the box's disk is full: undo tasks that are not needed (box task undo), which deletes their files, or set keepDays lower, and try again"}
 	case errors.Is(err, unix.EROFS):
 		return &Error{Status: http.StatusServiceUnavailable, Sentence: "the box's disk can only be read: nothing can be changed until it is mended. Restart the box"}
 	case errors.Is(err, actionlog.ErrClosed):

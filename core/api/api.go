@@ -52,6 +52,7 @@ type Tasks interface {
 
 	Tree(ctx context.Context, workspace string) (*layers.Tree, error) // the workspace and every done task
 	PutFiles(ctx context.Context, workspace string, fill func(*layers.Writer) error, by string) (task.Task, error)
+	DeleteFile(ctx context.Context, workspace, path, by string) (task.Task, error)
 	UndoPreview(ctx context.Context, id string) ([]task.UndoPath, error)
 	Changes(ctx context.Context, id string) ([]task.Change, error)
 	Diff(ctx context.Context, id, path string) (string, error)

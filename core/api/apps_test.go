@@ -279,7 +279,7 @@ func TestWindowEnds(t *testing.T) {
 	}
 	for _, path := range []string{"/api/tasks", "/t/shop/", "/api/health"} {
 		try(ofMember, path, 401)
-		try(ofMember+"x", path, 401)
+		try("w"+strings.Repeat("A", 43), path, 401)
 		try(ofScreen, path, 200)
 	}
 	b.into(req{as: screen, method: "PUT", path: "/api/apps/shop", body: `{"on":false}`}, new(App))

@@ -46,6 +46,7 @@ func (s *Server) broken() error {
 // Box is what the box is and how it fares.
 type Box struct {
 	Name       string   `json:"name" doc:"The box's name."`
+	URL        string   `json:"url" doc:"The box's address, without a slash at its end: the one that the caller used, or, where only the box itself can use that, one for others."`
 	Version    string   `json:"version" doc:"Version of GurtOS."`
 	Slot       string   `json:"slot" doc:"System slot that runs; empty elsewhere than on a box."`
 	Edition    string   `json:"edition" doc:"Edition of GurtOS."`
@@ -79,6 +80,7 @@ type LogHead struct {
 func (s *Server) box(c *call) error {
 	b := Box{
 		Name:    s.opt.Settings.Values().BoxName,
+		URL:     s.address(c),
 		Version: s.opt.Version,
 		Slot:    s.opt.Slot,
 		Edition: s.opt.Edition,

@@ -159,7 +159,7 @@ func (s *Server) identify(c *call, from origin) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
-	if given && strings.HasPrefix(token, windows.Prefix) {
+	if given && windows.Formed(token) {
 		return s.identifyWindow(token)
 	}
 	if given {

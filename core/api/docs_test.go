@@ -116,6 +116,10 @@ func TestOpenAPIIsWhole(t *testing.T) {
 	if doc["openapi"] != "3.1.0" {
 		t.Errorf("openapi is %v", doc["openapi"])
 	}
+	// Whatever port it was asked on, a client built from the document asks there again.
+	if got := fmt.Sprint(doc["servers"]); !strings.Contains(got, "url:/]") {
+		t.Errorf("servers are %s", got)
+	}
 	ids := map[any]bool{}
 	for path, item := range doc["paths"].(map[string]any) {
 		for method, v := range item.(map[string]any) {

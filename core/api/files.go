@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gurtos/core/task"
 	"gurtos/core/workspace"
 	"gurtos/sandbox/layers"
 )
@@ -167,11 +168,13 @@ func (s *Server) putFiles(c *call) error {
 	if at == "" && unpack == "" {
 		return bad("path: the file's path in the workspace is needed")
 	}
-	return s.put(c, func(w *layers.Writer) error {
-		if unpack == "tar" {
-			return w.Tar(at, c.r.Body)
-		}
-		return w.File(at, 0o644, time.Time{}, c.r.Body)
+	return s.change(c, func(name string) (task.Task, error) {
+		return s.opt.Tasks.PutFiles(c.r.Context(), name, func(w *layers.Writer) error {
+			if unpack == "tar" {
+				return w.Tar(at, c.r.Body)
+			}
+			return w.File(at, 0o644, time.Time{}, c.r.Body)
+		}, c.caller.name())
 	})
 }
 
@@ -186,15 +189,18 @@ func (s *Server) deleteFile(c *call) error {
 	if err := c.nothing(); err != nil {
 		return err
 	}
-	return s.put(c, func(w *layers.Writer) error { return w.Delete(q.Get("path")) })
+	return s.change(c, func(name string) (task.Task, error) {
+		return s.opt.Tasks.DeleteFile(c.r.Context(), name, q.Get("path"), c.caller.name())
+	})
 }
 
-func (s *Server) put(c *call, fill func(*layers.Writer) error) error {
+// change answers with the task that a change of a workspace's files is.
+func (s *Server) change(c *call, do func(workspace string) (task.Task, error)) error {
 	name, err := s.workspace(c)
 	if err != nil {
 		return err
 	}
-	t, err := s.opt.Tasks.PutFiles(c.r.Context(), name, fill, c.caller.name())
+	t, err := do(name)
 	var cut *http.MaxBytesError
 	switch {
 	case err == nil:

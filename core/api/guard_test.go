@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -256,5 +257,28 @@ func TestBrokenLog(t *testing.T) {
 	got := b.do(req{as: screen, method: "POST", path: "/api/pause", body: "{}"})
 	if got.status != 503 || !strings.Contains(got.body, "takes no work") {
 		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// A wrong token is told what it could have been: only one of a window's form that its
+// window has ended.
+func TestWrongTokensAreTold(t *testing.T) {
+	b := newBox(t)
+	for token, says := range map[string]string{
+		"wrong": "this token is not known to the box", "w": "this token is not known to the box", "dwrong": "this token is not known to the box",
+		"w" + strings.Repeat("A", 43): "this window has expired",
+	} {
+		got := b.do(req{as: none, method: "GET", path: "/api/box", header: map[string]string{"Authorization": "Bearer " + token}})
+		if got.status != 401 || !strings.Contains(got.body, says) {
+			t.Errorf("%s: %d %s, want %q", token, got.status, got.body, says)
+		}
+	}
+}
+
+// What a full disk is told can be done on this box.
+func TestDiskFullSaysWhatToDo(t *testing.T) {
+	got := asError(fmt.Errorf("writing: %w", syscall.ENOSPC))
+	if got == nil || got.Status != 507 || !strings.Contains(got.Sentence, "box task undo") || !strings.Contains(got.Sentence, "keepDays") {
+		t.Errorf("%+v", got)
 	}
 }

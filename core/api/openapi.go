@@ -69,7 +69,7 @@ func openAPIOf(table []Route) (doc object, silent []string) {
 			{"summary", "The HTTP API of a box."},
 			{"license", object{{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}},
 		}},
-		{"servers", []any{object{{"url", "http://127.0.0.1:7700"}, {"description", "On the box itself."}}}},
+		{"servers", []any{object{{"url", "/"}, {"description", "The box that this document is from."}}}},
 		{"paths", all},
 		{"components", object{
 			{"schemas", sc.named},

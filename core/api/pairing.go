@@ -138,7 +138,7 @@ func (s *Server) removeDevice(c *call) error {
 	return c.json(http.StatusOK, OK{true})
 }
 
-// address is where a new device finds the box: as the caller found it, unless
+// address is where others find the box: as the caller found it, unless
 // that was a place that only the box itself can reach.
 func (s *Server) address(c *call) string {
 	name, _ := splitHost(c.r.Host)

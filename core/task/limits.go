@@ -167,12 +167,18 @@ func (t *Tasks) worker(s *Spec, r request) error {
 		s.Model = t.opt.Model
 	}
 	if w, ok := t.opt.Workers[s.Worker]; !ok || w.Absent {
-		return &Invalid{"worker", s.Worker + " is not in this build"}
+		return &Invalid{"worker", absent(s.Worker)}
 	}
 	if s.Worker == "droid" && strings.TrimSpace(s.Prompt) == "" {
 		return &Invalid{"prompt", "what the worker should do is needed"}
 	}
 	return nil
+}
+
+// absent is said of a worker that this build has no program for: tasks are Droid's by
+// default, so whoever reads it may not have named one.
+func absent(worker string) string {
+	return worker + " is not in this build. The one that is there is fake, which runs the prompt as a script: give --worker fake, or worker: 'fake'"
 }
 
 var modelID = regexp.MustCompile(`^claude-[A-Za-z0-9._@:-]{1,93}$`)

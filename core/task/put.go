@@ -20,12 +20,31 @@ func (t *Tasks) PutFiles(ctx context.Context, workspace string, fill func(w *lay
 	if err := t.hasWorkspace(workspace); err != nil {
 		return Task{}, err
 	}
-	id, seen, err := t.claim(ctx, workspace)
+	return t.change(ctx, Spec{Title: "Files put in", Prompt: "# files put in by " + cut(shown(by), 60), Workspace: workspace}, fill)
+}
+
+// DeleteFile makes a finished task of the deletion of a file or folder of a workspace,
+// which can be undone as what was put in can.
+func (t *Tasks) DeleteFile(ctx context.Context, workspace, path, by string) (Task, error) {
+	if err := CheckWorkspaceName(workspace); err != nil {
+		return Task{}, err
+	}
+	if err := t.hasWorkspace(workspace); err != nil {
+		return Task{}, err
+	}
+	s := Spec{Title: "Files deleted", Prompt: "# " + cut(shown(path), 1000) + " deleted by " + cut(shown(by), 60), Workspace: workspace}
+	return t.change(ctx, s, func(w *layers.Writer) error { return w.Delete(path) })
+}
+
+// change makes a finished task of what fill does to the workspace that s names.
+func (t *Tasks) change(ctx context.Context, s Spec, fill func(w *layers.Writer) error) (Task, error) {
+	id, seen, err := t.claim(ctx, s.Workspace)
 	if err != nil {
 		return Task{}, err
 	}
 	defer t.unclaim(id)
-	out, err := t.write(ctx, id, workspace, seen, fill, by)
+	s.Worker, s.Source, s.Tools, s.Hosts, s.BudgetCents = "fake", "api", []string{}, []string{}, budget.Cents{}
+	out, err := t.write(ctx, id, s, seen, fill)
 	if err != nil {
 		if derr := t.dropAll(id); derr != nil {
 			t.opt.Slog.Warn("files that were not taken stay on the disk until the next start", "folder", id, "why", derr)
@@ -58,16 +77,12 @@ func (t *Tasks) unclaim(id string) {
 	t.tidy()
 }
 
-func (t *Tasks) write(ctx context.Context, id, workspace string, seen []string, fill func(w *layers.Writer) error, by string) (Task, error) {
+func (t *Tasks) write(ctx context.Context, id string, s Spec, seen []string, fill func(w *layers.Writer) error) (Task, error) {
 	if err := os.MkdirAll(t.dir(id), 0o711); err != nil {
 		return Task{}, err
 	}
 	if err := t.opt.Layers.Create(t.layerDir(id)); err != nil {
 		return Task{}, err
-	}
-	s := Spec{
-		Title: "Files put in", Prompt: "# files put in by " + cut(shown(by), 60), Workspace: workspace, Worker: "fake",
-		Tools: []string{}, Hosts: []string{}, BudgetCents: budget.Cents{}, Source: "api",
 	}
 	view := t.view(Task{Spec: s, ID: id, Layers: seen})
 	w, err := t.opt.Layers.Writer(view)

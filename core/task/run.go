@@ -151,7 +151,7 @@ func (t *Tasks) view(e Task) layers.View {
 func (q *queue) sandboxSpec(t Task) (sandbox.Spec, error) {
 	w, ok := q.opt.Workers[t.Worker]
 	if !ok || w.Absent {
-		return sandbox.Spec{}, fmt.Errorf("worker %s is not in this build", t.Worker)
+		return sandbox.Spec{}, fmt.Errorf("worker: %s", absent(t.Worker))
 	}
 	env := []string{
 		"PATH=/home/box/.local/bin:/usr/local/bin:/usr/bin:/bin", // first where npm and pip put programs that a task installs

@@ -105,7 +105,7 @@ func TestSpecRefusals(t *testing.T) {
 		{"workspace a link", set("workspace", "link"), "workspace: link is no folder"},
 		{"workspace a file", set("workspace", "file"), "workspace: file is no folder"},
 		{"worker unknown", set("worker", "claude9"), "worker: droid or fake is needed"},
-		{"worker droid", set("worker", "droid"), "worker: droid is not in this build"},
+		{"worker droid", set("worker", "droid"), "worker: droid is not in this build. The one that is there is fake"},
 		{"worker droid by default", set("worker", nil), "worker: droid is not in this build"},
 		{"model of another maker", set("model", "gpt-5"), "model: haiku, sonnet, opus or an id that starts with claude- is needed"},
 		{"model prefix alone", set("model", "claude-"), "model: haiku"},

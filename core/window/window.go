@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,6 +22,14 @@ const (
 
 // ErrExpired is what is said of a token that stands for no window any more.
 var ErrExpired = errors.New("this window has expired: close it and open the app again")
+
+// Formed says whether a token has the form of those that Open gives. What has not was
+// never a window's.
+func Formed(token string) bool {
+	secret, ok := strings.CutPrefix(token, Prefix)
+	b, err := base64.RawURLEncoding.DecodeString(secret)
+	return ok && err == nil && len(b) == 32
+}
 
 // Window is one that is open. O is what the box knows of its opener.
 type Window[O any] struct {

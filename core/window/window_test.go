@@ -132,3 +132,15 @@ func TestOldestGoes(t *testing.T) {
 		t.Errorf("%d windows are kept, %d hashes", n, len(w.byHash))
 	}
 }
+
+// Only what could have been a window's token is told that its window has ended.
+func TestFormed(t *testing.T) {
+	token, _ := New(func(device) <-chan struct{} { return nil }).Open("hello", device{})
+	for text, formed := range map[string]bool{
+		token: true, "": false, "w": false, "wrong": false, "wabc": false, token + "x": false, token[1:]: false, "d" + token[1:]: false, token[:43] + "!": false,
+	} {
+		if Formed(text) != formed {
+			t.Errorf("%q: %v", text, !formed)
+		}
+	}
+}

@@ -34,12 +34,12 @@ type approvalAnswer struct {
 }
 
 type boxAnswer struct {
-	Name, Version, Slot string
-	Uptime              int64
-	Disk                struct{ Used, Free int64 }
-	Memory              struct{ Total, Available int64 }
-	TimeSynced          bool
-	LogHead             struct {
+	Name, URL, Version, Slot string
+	Uptime                   int64
+	Disk                     struct{ Used, Free int64 }
+	Memory                   struct{ Total, Available int64 }
+	TimeSynced               bool
+	LogHead                  struct {
 		Seq  int64
 		Hash string
 	}

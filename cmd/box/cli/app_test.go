@@ -179,6 +179,7 @@ func TestAppDev(t *testing.T) {
 		}
 	}
 	await(`^rain is on, in \d+ ms$`)
+	await(`^the box is at (http://127\.0\.0\.1:\d+), and the webhooks of rain, if it has any, at http://127\.0\.0\.1:\d+/hook/rain/<name>$`)
 	await(`^Rain: http://127\.0\.0\.1:\d+/t/rain/\?access_token=w\S+$`)
 	home := await(`^BOX_HOME=(/tmp/box\d+) box task new`)[1]
 	change(t, folder, "notes.push(text);", "console.log('told of', text); notes.push(text);")

@@ -25,7 +25,6 @@ type client struct {
 	token string
 	sock  string // path of the box's socket, "" over the network
 	home  string // BOX_HOME
-	port  int    // where it answers browsers on loopback; 0 where that is not known
 }
 
 func newClient(env Env) (*client, error) {
@@ -47,9 +46,7 @@ func newClient(env Env) (*client, error) {
 		c.http = &http.Client{Transport: &http.Transport{}}
 		return c, nil
 	}
-	own := overSocket(conf.Home)
-	own.port = conf.Port
-	return own, nil
+	return overSocket(conf.Home), nil
 }
 
 // overSocket talks to the box of a home on this machine.

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -110,15 +109,17 @@ type dev struct {
 	*session
 	name string
 	home string // of its own box, "" for one that runs anyway
+	base string // the box's address
 
 	out    sync.Mutex // one line at a time
 	loaded bool       // guarded by out
 }
 
-// head is the number of the log's last line.
+// head is the number of the log's last line; the box's address comes with it.
 func (d *dev) head() (int64, error) {
 	var b boxAnswer
 	_, err := d.get("/api/box", nil, &b)
+	d.base = b.URL
 	return b.LogHead.Seq, err
 }
 
@@ -150,16 +151,15 @@ func (d *dev) load() error {
 
 // welcome says where the app's pages are and what it still needs.
 func (d *dev) welcome(a appAnswer) error {
+	if err := d.say("the box is at %s, and the webhooks of %s, if it has any, at %[1]s/hook/%[2]s/<name>", d.base, d.name); err != nil {
+		return err
+	}
 	for _, p := range a.Apps {
 		var w struct{ Token string }
 		if _, err := d.ask(http.MethodPost, "/api/apps/"+url.PathEscape(d.name)+"/window", nil, nil, &w); err != nil {
 			return err
 		}
-		base := d.box.base
-		if d.box.port != 0 {
-			base = "http://127.0.0.1:" + strconv.Itoa(d.box.port)
-		}
-		if err := d.say("%s: %s/t/%s%s?access_token=%s", p.Title, base, d.name, p.Href, w.Token); err != nil {
+		if err := d.say("%s: %s/t/%s%s?access_token=%s", p.Title, d.base, d.name, p.Href, w.Token); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,6 @@ func startBox(s *session, tracks string) (*ownBox, error) {
 		return nil, errors.Join(s.ctx.Err(), b.end())
 	}
 	b.client = overSocket(b.home)
-	b.client.port = port
 	return b, nil
 }
 

@@ -44,7 +44,7 @@ func status(s *session) error {
 			clock = "in step"
 		}
 		rows := [][]string{
-			{"box", b.Name}, {"state", state}, {"version", strings.TrimSpace(b.Version + " " + b.Slot)}, {"up", seconds(b.Uptime)},
+			{"box", b.Name}, {"address", b.URL}, {"state", state}, {"version", strings.TrimSpace(b.Version + " " + b.Slot)}, {"up", seconds(b.Uptime)},
 			{"disk", fmt.Sprintf("%s used, %s free", bytesText(b.Disk.Used), bytesText(b.Disk.Free))},
 			{"memory", fmt.Sprintf("%s of %s free", bytesText(b.Memory.Available), bytesText(b.Memory.Total))},
 			{"clock", clock}, {"log", fmt.Sprintf("line %d, %s", b.LogHead.Seq, b.LogHead.Hash)},
