@@ -154,5 +154,19 @@ var network = []Guard{
 `, "", "./netpolicy", "TestTeller"},
 	{"network: ever new refused tries flood no log", "netpolicy/blocked.go", `	if t.spent >= tellAtOnce {`, `	if t.spent >= 9*tellAtOnce {`, "./netpolicy", "TestTeller"},
 	{"network: what IANA gave out for no host is not public", "netpolicy/rules/addr.go", `netip.MustParsePrefix("::/0"), Reserved}`, `netip.MustParsePrefix("::/0"), Public}`, "./netpolicy/rules", "TestClassify"},
+	{"model bill: a stream whose program hung up is read to its end", "netpolicy/cleaned.go", `	if c.meter != nil && c.err == nil {`, `	if c.meter != nil && c.meter.Whole() && c.err == nil {`, "./netpolicy", "TestSwapReadsOn"},
+	{"model bill: a call without an answer is booked", "netpolicy/swapper.go", `			defer settle()`, `			_ = settle`, "./netpolicy", "TestSwapEnds"},
+	{"model bill: what was not sent is free", "netpolicy/bill.go", `b.refused || b.sent.IsZero() ||`, `b.refused ||`, "./netpolicy", "TestSwapFree"},
+	{"model bill: what was refused is free", "netpolicy/bill.go", `b.told || b.refused ||`, `b.told ||`, "./netpolicy", "TestSwapFree"},
+	{"model bill: an error in a stream is free", "netpolicy/bill.go", ` || b.meter != nil && b.meter.Failed() {`, ` {`, "./netpolicy", "TestSwapFree"},
+	{"model bill: unseen thinking is not free", "netpolicy/bill.go", `	if b.meter.Hidden() {`, `	if false {`, "./netpolicy", "TestBill"},
+	{"model bill: no more than was asked for", "netpolicy/bill.go", `	u.Output = min(u.Output, b.most())`, `	u.Output = min(u.Output, mostWritten)`, "./netpolicy", "TestBill"},
+	{"model bill: a block that may be hidden", "netpolicy/meter/meter.go", `		m.hidden = m.hidden || v.Block.Type != "text" && v.Block.Type != "tool_use"
+`, "", "./netpolicy/meter", "TestHidden"},
+	{"model bill: the bound stands in the outermost object", "netpolicy/meter/asked.go", `	if a.depth != 1 {
+		return
+	}
+	switch`, `	switch`, "./netpolicy/meter", "TestAsked"},
+	{"model bill: an estimate is called one", "core/task/modelkey.go", `	if u.Estimate {`, `	if u.Estimate && false {`, "./test/model", "TestGivenUp"},
 	{"model key: a stream that is broken off is not free", "netpolicy/meter/meter.go", `	if m.found && !m.counted {`, `	if m.found && !m.counted && false {`, "./netpolicy/meter", "TestStream"},
 }
