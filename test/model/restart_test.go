@@ -65,7 +65,7 @@ func TestStopped(t *testing.T) {
 }
 
 // A task that is stopped before its answer began pays for what it asked: as much is booked as the call is taken to have used, and said to be an
-// estimate.
+// estimate. One that hangs up on a stream once its model has thought, unseen, pays for what it thought.
 func TestGivenUp(t *testing.T) {
 	w := newWorld(t)
 	release := w.f.holdCalls()
@@ -86,6 +86,22 @@ func TestGivenUp(t *testing.T) {
 	w.api("GET", "/api/tasks/"+id, nil, &task)
 	if task.State != "failed" || task.CostCents.Sign() <= 0 || task.CostCents.String() != c[0].Cents.String() {
 		t.Errorf("the task is %s and cost %s, want %s", task.State, task.CostCents, c[0].Cents)
+	}
+	release()
+
+	gone := make(chan struct{})
+	w.f.api.Before = func() { <-gone }
+	call := curl(strings.Replace(request(true, false, "hello"), `"abort"`, `"think":true,"abort"`, 1))
+	id = w.start(nil, "run "+call+" -N >out & while ! grep -q message_start out; do sleep 0.05; done; kill $!; wait", "step gone")
+	w.until(id, "the program has gone", func(all []event) bool { return steps(all, "gone") > 0 })
+	if c := costs(w.log(id)); len(c) > 0 {
+		t.Errorf("booked %+v before the end of the stream", c)
+	}
+	close(gone)
+	all = w.until(id, "the cost of the stream is booked", func(all []event) bool { return len(costs(all)) > 0 })
+	c = costs(all)
+	if len(c) != 1 || c[0].What != "model" || c[0].Tokens.Input != 25 || c[0].Tokens.Output != 12 {
+		t.Errorf("booked %+v", c)
 	}
 }
 
