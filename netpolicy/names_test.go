@@ -42,6 +42,9 @@ func TestManyNames(t *testing.T) {
 	n.name(three) // somebody connects to it
 	n.path = file
 	fresh := addr("one.more.example.com")
+	if fresh == one {
+		t.Errorf("%s stood for %s, and stands for another name at once", fresh, name(1))
+	}
 	check := func(when string) {
 		t.Helper()
 		for a, want := range map[netip.Addr]string{zero: name(0), one: "", two: name(2), three: name(3), fresh: "one.more.example.com"} {
