@@ -64,7 +64,7 @@ type Setting struct {
 
 // Table is every setting, in the order in which they are shown.
 var Table = []Setting{
-	whole("defaultBudgetCents", "What a task may spend without an OK when it names no budget, in US cents.", 0, 100_000, func(v *Values) *int64 { return &v.DefaultBudgetCents }),
+	whole("defaultBudgetCents", "What calls of tools and of models may cost a task without an OK when it names no budget, in US cents. What its worker books itself, as spent already, counts and never asks.", 0, 100_000, func(v *Values) *int64 { return &v.DefaultBudgetCents }),
 	whole("approvalThresholdCents", "One spend above this asks for an OK even within the budget, in US cents.", 0, 100_000, func(v *Values) *int64 { return &v.ApprovalThresholdCents }),
 	choice("networkDefault", "What a task that names no hosts gets: none, or defaultHosts when it is allowlist.", func(v *Values) *string { return &v.NetworkDefault }, "none", "allowlist"),
 	{"defaultHosts", "Hosts for tasks that name none, used when networkDefault is allowlist.", setHosts},

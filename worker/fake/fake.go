@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"gurtos/worker"
@@ -70,7 +72,7 @@ func (l *line) do(ctx context.Context, text string) error {
 	rest = strings.TrimSpace(rest)
 	w, known := words[name]
 	if !known {
-		return fmt.Errorf("line %d: %q is no command", l.number, cut(name, 60))
+		return fmt.Errorf("line %d: %q is no command. There are %s", l.number, cut(name, 60), strings.Join(slices.Sorted(maps.Keys(words)), ", "))
 	}
 	args, ok := w.split(rest)
 	if !ok {

@@ -144,7 +144,7 @@ func TestLines(t *testing.T) {
 		{"sleep", "sleep 1ms", 1, map[string]any{}, nil, ""},
 		{"sleep wrongly", "sleep long", 0, nil, nil, "line 1: sleep wants a DURATION"},
 		{"fail", "fail the sky fell", 0, nil, nil, "the sky fell"},
-		{"unknown", "step a\nwrtie a x", 0, nil, nil, `line 2: "wrtie" is no command`},
+		{"unknown", "step a\nwrtie a x", 0, nil, nil, `line 2: "wrtie" is no command. There are append, ask, call, `},
 		{"wrong", "step a\nwrite a", 0, nil, nil, "line 2: write wants FILE and TEXT"},
 		{"no word", "run", 0, nil, nil, "line 1: run wants a COMMAND"},
 		{"call", `call app.do {"a": 1}`, 1, map[string]any{"answer": map[string]any{"ok": true, "output": map[string]any{"n": 42.}}}, nil, ""},

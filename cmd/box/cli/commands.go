@@ -10,7 +10,7 @@ var Commands = []Command{
 	{Name: "status", Short: "How the box fares", Run: status,
 		Long: "Shows the box's name, version, disk, memory and clock, how many agents work and\nwhether any question waits for an answer."},
 	{Name: "task new", Args: "[flags] TITLE", Short: "Start a task", Most: 1, Flags: taskNewFlags, Run: taskNew,
-		Long: "Starts a task and prints its id. The prompt comes from --prompt, from a file with\n--file, or from standard input. For worker fake it is one command a line:\n\n  box task new --worker fake --prompt 'write hello.txt Hello' First\n\nWith --wait it stays until the task ends and fails when the task did."},
+		Long: "Starts a task and prints its id. The prompt comes from --prompt, from a file with\n--file, or from standard input. For worker fake it is one command a line:\n\n  box task new --worker fake --prompt 'write hello.txt Hello' First\n\nCalls of tools and of models wait for an OK above --budget; what the worker books\nitself (cost) is spent already: it counts and never asks. The commands of fake\nare in docs/script.md.\n\nWith --wait it stays until the task ends and fails when the task did."},
 	{Name: "task list", Args: "[flags]", Short: "List tasks, newest first", Flags: taskListFlags, Run: taskList,
 		Long: "Lists tasks with state, age, cost, title and latest step. --before takes the last\nid of a page and gives the next one."},
 	{Name: "task show", Args: "ID", Short: "Show one task", Least: 1, Most: 1, Run: taskShow,

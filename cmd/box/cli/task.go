@@ -23,7 +23,7 @@ func taskNewFlags(f *flag.FlagSet) {
 	f.Var(new(words), "tool", "a tool that it may call, `app.verb`; may be given several times")
 	f.Var(new(words), "host", "a `host` that it may reach; may be given several times")
 	f.Bool("no-hosts", false, "no host at all, whatever Settings say of tasks that name none")
-	f.String("budget", "", "US `cents` above which it waits for an OK")
+	f.String("budget", "", "US `cents` above which calls of tools and models wait for an OK")
 	f.String("seat", "", "the agent's `seat`")
 	f.String("source", "", "whose `idea` it was, for people (api)")
 	f.Bool("plan", false, "have Droid write a plan first, and wait for an OK")

@@ -27,7 +27,7 @@ export default {
       name: 'evening',
       dailyAt: '18:00',
       weekdays: ['mon', 'tue', 'wed', 'thu', 'fri'],
-      task: () => ({ title: 'TITLE: the day', prompt: 'Read what was written in this workspace today, and write down what is left to do.', tools: ['NAME.write'] }),
+      task: () => ({ title: 'TITLE: the day', worker: 'fake', prompt: 'call NAME.write {"text":"Another day is over"}', tools: ['NAME.write'] }),
     }),
   ],
 
