@@ -246,6 +246,8 @@ func TestSwapFree(t *testing.T) {
 		for _, status = range []int{400, 401, 404, 429, 500, 529} {
 			kind, text = "application/json", `{"type":"error","error":{"type":"api_error","message":"No."}}`
 			free(t, x, over, fmt.Sprint(status), strings.NewReader(q), int64(len(q)))
+			kind, text = "text/html", "<p>No.</p>"
+			free(t, x, over, fmt.Sprint(status, ", not in its own words"), strings.NewReader(q), int64(len(q)))
 		}
 		status, kind, text = 200, "text/event-stream", `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`+"\n\n"
 		free(t, x, over, "an error as a stream", strings.NewReader(q), int64(len(q)))
