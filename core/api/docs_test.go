@@ -65,7 +65,7 @@ func TestNotesAreComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?m)^\s+[nN]ote[A-Z]\w*\s*= "([^"]+)"`).FindAllSubmatch(src, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^(?:\s+|const )[nN]ote[A-Z]\w*\s*= "([^"]+)"`).FindAllSubmatch(src, -1) {
 			found[string(m[1])] = true
 			if !have[string(m[1])] {
 				t.Errorf("%s: %q is not in the table of notes", file, m[1])
