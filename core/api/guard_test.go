@@ -170,8 +170,8 @@ func TestOwnSocketIsTheScreen(t *testing.T) {
 // process is the one that serves, so its connections are boxd's own; curl's are
 // another process of root.
 func TestWhoseConnection(t *testing.T) {
-	b := newBox(t)
-	curl := func(uid uint32) string {
+	b := newBox(t, func(s *Server) { s.own = ownSocket })
+	curl := func(b *box, uid uint32) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", b.url+"/api/box")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
@@ -182,21 +182,20 @@ func TestWhoseConnection(t *testing.T) {
 		return string(out)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	b.srv.own = ownSocket
 	if got := b.do(req{as: screen, method: "GET", path: "/api/box", header: map[string]string{"Connection": "close"}}); got.status != 401 {
 		t.Errorf("boxd itself: %d", got.status)
 	}
-	if got := curl(0); got != "200" {
+	if got := curl(b, 0); got != "200" {
 		t.Errorf("root: %s", got)
 	}
-	if got := curl(65534); got != "401" {
+	if got := curl(b, 65534); got != "401" {
 		t.Errorf("another user: %s", got)
 	}
-	b.srv.opt.RootIsScreen, b.srv.opt.KioskUID = false, 65534
-	if got := curl(0); got != "401" {
+	on := newBox(t, func(s *Server) { s.own, s.opt.RootIsScreen, s.opt.KioskUID = ownSocket, false, 65534 })
+	if got := curl(on, 0); got != "401" {
 		t.Errorf("root on a box: %s", got)
 	}
-	if got := curl(65534); got != "200" {
+	if got := curl(on, 65534); got != "200" {
 		t.Errorf("the kiosk's user: %s", got)
 	}
 }

@@ -89,7 +89,7 @@ func (noTools) Lookup(string) (tool.Tool, bool) { return tool.Tool{}, false }
 func (noTools) Has(string) bool                 { return false }
 func (noTools) Title(app string) string         { return app }
 
-func newBox(t testing.TB) *box {
+func newBox(t testing.TB, change ...func(*Server)) *box {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: layers, a vault, and the screen's connection")
@@ -145,6 +145,9 @@ func newBox(t testing.TB) *box {
 		Log: logger, Version: "1.2.3", Edition: "core", Home: home, Port: 7700, LANPort: 80, RootIsScreen: true,
 	})
 	b.srv.own = func(uint32) bool { return false } // the test's own connections stand for root's
+	for _, c := range change {
+		c(b.srv)
+	}
 	loop, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(err)
 	lan, err := net.Listen("tcp4", "127.0.0.1:0")
