@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gurtos/test/daemon"
 )
 
@@ -75,6 +77,20 @@ func rest(t *testing.T, home *daemon.Home, boxd *daemon.Daemon, before census, u
 	})
 }
 
+// fullPool waits until as many sandboxes wait for tasks as are kept: one for each GiB of memory, up to four. What waits holds namespaces.
+func fullPool(t *testing.T, home *daemon.Home) {
+	t.Helper()
+	var si unix.Sysinfo_t
+	if err := unix.Sysinfo(&si); err != nil {
+		t.Fatal(err)
+	}
+	want := float64(min(4, si.Totalram*uint64(si.Unit)>>30))
+	until(t, "a full pool", func() (bool, string) {
+		n := gauge(t, home, "gurtos_sandboxes_waiting")
+		return n == want, fmt.Sprintf("%v of %v wait", n, want)
+	})
+}
+
 // as waits until the disk is as it was, to the byte and the file.
 func as(t *testing.T, home *daemon.Home, bytes int64, files []string) {
 	t.Helper()
@@ -97,7 +113,7 @@ func TestManyTasks(t *testing.T) {
 	boxd := home.Start()
 	home.Call("PUT", "/api/settings", map[string]any{"maxRunning": atOnce}, nil)
 	undo(t, home, do(t, home, 2*atOnce, atOnce)) // what is made once
-	until(t, "a full pool", func() (bool, string) { return gauge(t, home, "gurtos_sandboxes_waiting") > 0, "none waits" })
+	fullPool(t, home)
 	var before census
 	var bytes int64
 	var files []string
@@ -155,7 +171,7 @@ func TestKilledAnywhere(t *testing.T) {
 	boxd := home.Start()
 	home.Call("PUT", "/api/settings", map[string]any{"maxRunning": atOnce}, nil)
 	undo(t, home, do(t, home, atOnce, atOnce))
-	until(t, "a full pool", func() (bool, string) { return gauge(t, home, "gurtos_sandboxes_waiting") > 0, "none waits" })
+	fullPool(t, home)
 	var before census
 	until(t, "at rest", func() (bool, string) {
 		was := before
