@@ -7,6 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"gurtos/core/app"
 )
 
 // What callers send has a room of its own in memory, and strangers a smaller one: who
@@ -16,7 +19,7 @@ func TestRoomOfBodies(t *testing.T) {
 		'POST /wait': (req) => new Promise<Response>((done) => req.signal.addEventListener('abort', () => done(new Response('')))),
 		'POST /now': () => new Response('now'),
 		'POST /stream': () => new Response(new ReadableStream({ start(c) { c.enqueue(new Uint8Array(1)); } })),
-	}`)})
+	}`)}, func(o *app.Options) { o.RouteTime = time.Hour }) // those that wait wait for the end
 	w.on("web")
 	ctx, cancel := context.WithCancel(t.Context())
 	var open sync.WaitGroup

@@ -24,7 +24,7 @@ import (
 )
 
 // generous is how long a test waits for what must come.
-const generous = 30 * time.Second
+const generous = 3 * time.Minute
 
 // world is the real log, tasks, layers and watches, by a clock of the test's own. Only
 // apps are stood in for, by functions.

@@ -120,6 +120,9 @@ func (d *dev) head() (int64, error) {
 	var b boxAnswer
 	_, err := d.get("/api/box", nil, &b)
 	d.base = b.URL
+	if d.box.sock == "" {
+		d.base = d.box.base // BOX_URL knows of a relay with TLS or a path, which the box doesn't
+	}
 	return b.LogHead.Seq, err
 }
 

@@ -40,7 +40,7 @@ func showLog(s *session) error {
 	if err != nil {
 		return err
 	}
-	if id := s.value("task"); id != "" {
+	if id := s.value("task"); id != "" && s.on("f") { // it would wait for ever for a task that is not there
 		if _, err := s.get("/api/tasks/"+url.PathEscape(id), nil, nil); err != nil {
 			return err
 		}
@@ -84,7 +84,8 @@ func (s *session) showLog(after int64, id, limit string, follow, untilEnd bool) 
 	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("reading the log: %w", err)
 	}
-	for d.More() {
+	shown := 0
+	for ; d.More(); shown++ {
 		var ev line
 		if err := d.Decode(&ev.raw); err != nil {
 			return fmt.Errorf("the log broke off: %w", err)
@@ -96,7 +97,12 @@ func (s *session) showLog(after int64, id, limit string, follow, untilEnd bool) 
 			return err
 		}
 	}
-	_, err = d.Token()
+	if _, err = d.Token(); err != nil {
+		return err
+	}
+	if shown == 0 && id != "" { // one whose first line was lost has lines all the same, and is no task
+		_, err = s.get("/api/tasks/"+url.PathEscape(id), nil, nil)
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -79,6 +80,8 @@ func TestPutIsAnsweredEarly(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(c.status)
 			w.Write([]byte(`{"error": "` + c.says + `"}`)) //nolint:errcheck // seen by the command
+			w.(http.Flusher).Flush()
+			io.Copy(io.Discard, r.Body) //nolint:errcheck // until the command hangs up, or the connection would be cut under it
 		}))
 		t.Setenv("BOX_URL", s.URL)
 		if out, errs, code := call(t, "workspace", "put", "home", large); code != 1 || out != "" || errs != "box: "+c.says+"\n" {
