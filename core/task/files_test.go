@@ -23,6 +23,7 @@ type shelf struct {
 	*task.Tasks
 	t     testing.TB
 	home  string
+	log   *actionlog.Log
 	ahead atomic.Int64
 }
 
@@ -36,28 +37,34 @@ func newShelf(t testing.TB) *shelf {
 	if err := errors.Join(os.MkdirAll(base, 0o755), os.Chown(base, layers.Canonical, layers.Canonical)); err != nil {
 		t.Fatal(err)
 	}
+	s.open(false)
+	return s
+}
+
+// open starts the box anew, on a log whose damaged lines are cut out.
+func (s *shelf) open(quarantine bool) {
+	s.t.Helper()
 	start := time.Now()
 	mono := func() time.Duration { return time.Since(start) + time.Duration(s.ahead.Load()) }
 	now := func() time.Time { return start.Add(mono()) }
-	log, err := actionlog.Open(s.home, actionlog.Options{Reserve: -1, Now: now, Mono: mono})
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	if s.log, err = actionlog.Open(s.home, actionlog.Options{Reserve: -1, Now: now, Mono: mono, Quarantine: quarantine}); err != nil {
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() { log.Close() })
+	s.t.Cleanup(func() { s.log.Close() })
 	m, err := layers.NewMounter()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() { m.Close() })
+	s.t.Cleanup(func() { m.Close() })
 	v := fixed(settings.Defaults())
-	s.Tasks, err = task.New(t.Context(), task.Options{
-		Home: s.home, Log: log, Settings: &v, Layers: task.OnDisk(m), Tools: tools{}, Workers: map[string]task.Worker{"fake": {}},
+	s.Tasks, err = task.New(s.t.Context(), task.Options{
+		Home: s.home, Log: s.log, Settings: &v, Layers: task.OnDisk(m), Tools: tools{}, Workers: map[string]task.Worker{"fake": {}},
 		Now: now, Mono: mono,
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return s
 }
 
 func (s *shelf) put(files map[string]string) task.Task {

@@ -2,8 +2,13 @@ package task
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 
 	"gurtos/core/actionlog"
 )
@@ -31,6 +36,7 @@ func (t *Tasks) mend(ctx context.Context) error {
 				evs = append(evs, t.lost(e)...)
 			}
 		}
+		evs = append(evs, t.layerless(f)...)
 		// They stand each for itself, and a write to the log has a limit.
 		for some := range slices.Chunk(evs, MaxOpen) {
 			if err := t.submit(some); err != nil {
@@ -39,4 +45,33 @@ func (t *Tasks) mend(ctx context.Context) error {
 		}
 		return nil, nil
 	})
+}
+
+// byStart is who the log names for what a start had to decide.
+const byStart = "box start"
+
+// layerless undoes the done tasks whose layer is not on disk, where lines were cut out of
+// the log: one of them said that the task was undone, or part of its workspace for good.
+// As done ones they would be in every view of the workspace, and none could be mounted.
+// mu is held.
+func (t *Tasks) layerless(f *fold) (evs []actionlog.Event) {
+	if !f.Gap {
+		return nil
+	}
+	for _, workspace := range slices.Sorted(maps.Keys(f.done)) {
+		var lost []string
+		for _, id := range f.done[workspace] {
+			if _, err := os.Lstat(t.layerDir(id)); !errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			lost = append(lost, id)
+			evs = append(evs, actionlog.Event{Type: actionlog.TypeTaskState, Task: id, State: string(Undone)}, mustNote(noteUndo, map[string]any{"by": byStart}, id))
+		}
+		if len(lost) > 0 {
+			text := fmt.Sprintf("A line that was cut out of the log said what became of %s: what was changed there is no longer kept by itself, so it counts as undone now. What had become part of the workspace %s before still is.",
+				strings.Join(lost, ", "), workspace)
+			evs = append(evs, mustNote(noteAlert, map[string]any{"text": text}, ""))
+		}
+	}
+	return evs
 }
