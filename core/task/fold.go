@@ -35,6 +35,7 @@ type fold struct {
 	Memory    memory                       // of what apps did, and have the box watch
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
 	Gap       bool                         // lines were cut out of the log as damaged
+	Orphans   orphans                      // tasks that other lines tell of and that have none that creates them
 
 	// What follows from the tasks' states, kept so that nobody walks all tasks.
 	queue []string            // queued ones as they were created
@@ -141,7 +142,8 @@ func (f *fold) apply(ev *actionlog.Event) error {
 		case !f.Gap:
 			return fmt.Errorf("line %d: there is no task %s", ev.Seq, ev.Task)
 		case ev.Type != actionlog.TypeCost: // which was spent all the same
-			return nil // of a task whose first line was cut out
+			f.orphaned(ev) // its first line was cut out
+			return nil
 		}
 	}
 	if e != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/budget"
 )
 
 // Whichever line a damaged log lost, the rest can be folded once a note stands in its
@@ -58,6 +59,9 @@ func TestFoldGoesOnWithoutALine(t *testing.T) {
 		if err != nil || !again.Gap || len(again.Tasks) != len(f.Tasks) {
 			t.Errorf("without %s: kept and read again: %v %+v", lines[i].Type, err, again)
 		}
+		if spent := again.Ledger.Today("a"); i != 3 && i != 4 && spent.Cmp(budget.Whole(30)) != 0 {
+			t.Errorf("without %s: the app spent %s", lines[i].Type, spent)
+		}
 		if has := f.Tasks["t1"] != nil; has == (i == 0) {
 			t.Errorf("without %s: the task is there: %v", lines[i].Type, has)
 		}
@@ -65,5 +69,35 @@ func TestFoldGoesOnWithoutALine(t *testing.T) {
 	other := actionlog.Event{Type: actionlog.TypeNote, Track: "shop", Data: json.RawMessage(`{"what":"log.quarantined"}`)}
 	if _, err := fold(0, other); err == nil {
 		t.Error("a line of a task that was never created is taken")
+	}
+}
+
+// Calls of two tasks whose first lines are cut out may have the same key. What is kept of
+// them is read again as it was.
+func TestOrphansPayForTheirOwnTools(t *testing.T) {
+	yes := true
+	f := newFold()
+	for i, ev := range []actionlog.Event{
+		{Type: actionlog.TypeNote, Track: "box", Data: json.RawMessage(fmt.Sprintf(`{"what":%q}`, actionlog.NoteQuarantined))},
+		{Type: actionlog.TypeToolCall, Task: "t1", Key: "k", Tool: "a.b"},
+		{Type: actionlog.TypeToolCall, Task: "t2", Key: "k", Tool: "c.d"},
+		{Type: actionlog.TypeToolResult, Task: "t1", Key: "k", OK: &yes, Cents: "30"},
+		{Type: actionlog.TypeToolResult, Task: "t2", Key: "k", OK: &yes, Cents: "7"},
+		{Type: actionlog.TypeToolResult, Task: "t2", Key: "k2", OK: &yes},
+	} {
+		b, err := json.Marshal(f.snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err = decodeFold(int64(i), b); err != nil {
+			t.Fatal(err)
+		}
+		ev.Seq, ev.At = int64(i+1), "2026-12-01T05:00:00.000Z"
+		if err := f.apply(&ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, c := f.Ledger.Today("a"), f.Ledger.Today("c"); a.Cmp(budget.Whole(30)) != 0 || c.Cmp(budget.Whole(7)) != 0 {
+		t.Errorf("a spent %s, c %s", a, c)
 	}
 }
