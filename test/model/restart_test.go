@@ -92,7 +92,7 @@ func TestGivenUp(t *testing.T) {
 	gone := make(chan struct{})
 	w.f.api.Before = func() { <-gone }
 	call := curl(strings.Replace(request(true, false, "hello"), `"abort"`, `"think":true,"abort"`, 1))
-	id = w.start(nil, "run "+call+" -N >out & while ! grep -q message_start out; do sleep 0.05; done; kill $!; wait", "step gone")
+	id = w.start(nil, "run "+call+" -N >out & while ! grep -q message_start out; do sleep 0.05; done; kill $!; wait", "step gone", "ask go on?") // an end of the task would break the stream off
 	w.until(id, "the program has gone", func(all []event) bool { return steps(all, "gone") > 0 })
 	if c := costs(w.log(id)); len(c) > 0 {
 		t.Errorf("booked %+v before the end of the stream", c)
