@@ -35,6 +35,7 @@ type fold struct {
 	Memory    memory                       // of what apps did, and have the box watch
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
 	Gap       bool                         // lines were cut out of the log as damaged
+	Marked    bool                         // boxd started since then: the folders that were there and have no task are marked
 	Orphans   orphans                      // tasks that other lines tell of and that have none that creates them
 
 	// What follows from the tasks' states, kept so that nobody walks all tasks.

@@ -40,6 +40,7 @@ type checkpoint struct {
 	InFlight  map[string]budget.Cents      `json:"inFlight"`
 	Memory    memory                       `json:"memory"`
 	Gap       bool                         `json:"gap,omitempty"`
+	Marked    bool                         `json:"marked,omitempty"`
 	Orphans   orphans                      `json:"orphans,omitempty"`
 }
 
@@ -48,7 +49,7 @@ type checkpoint struct {
 func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
-		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Gap: f.Gap, Orphans: f.Orphans.clone(), Tasks: slices.Clone(f.order),
+		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Gap: f.Gap, Marked: f.Marked, Orphans: f.Orphans.clone(), Tasks: slices.Clone(f.order),
 	}
 	for workspace, done := range f.done {
 		c.Done[workspace] = slices.Clone(done)
@@ -70,7 +71,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
 	f.Seq, f.At, f.Paused, f.Memory, f.Gap = seq, c.At, c.Paused, c.Memory, c.Gap
-	f.Noted, f.Passed, f.Orphans = c.Noted, c.Passed, c.Orphans
+	f.Noted, f.Passed, f.Marked, f.Orphans = c.Noted, c.Passed, c.Marked, c.Orphans
 	if c.Apps != nil {
 		f.Apps = c.Apps
 	}
@@ -152,8 +153,14 @@ func (t *Tasks) listDisk() error {
 			continue
 		}
 		if t.fold.Gap {
-			t.opt.Slog.Warn("a folder that no task has stays: what is cut out of the log may tell of it", "folder", id)
-			continue
+			stays, err := t.stays(id)
+			if err != nil {
+				return fmt.Errorf("the folder of %s: %w", id, err)
+			}
+			if stays {
+				t.opt.Slog.Warn("a folder that no task has stays: what is cut out of the log may tell of it", "folder", id)
+				continue
+			}
 		}
 		if err := t.dropAll(id); err != nil {
 			t.opt.Slog.Warn("a folder that no task has stays", "folder", id, "why", err)

@@ -20,6 +20,9 @@ const (
 	noteClock   = "clock checked"      // {}: a time server was heard, once after each start; the clock is right from this line on
 	noteEnd     = "boxd ended"         // {}: in order; the time up to it is proven
 	NoteApp     = "app"                // {app, on, by}: turned on or off
+
+	noteStart  = "boxd started"   // of the box, once its tasks are there
+	noteCutOut = "log.quarantine" // of the log: at its end then, what was cut out of it
 )
 
 // note is a note event of the box.
@@ -66,6 +69,10 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 	switch d.What {
 	case actionlog.NoteQuarantined:
 		f.Gap = true
+	case noteCutOut:
+		f.Marked = false
+	case noteStart:
+		f.Marked = f.Gap
 	case noteClock:
 		f.Ledger.Checked(f.Passed.checked(millis(ev.At)))
 	case notePause:

@@ -2,6 +2,7 @@ package task
 
 import (
 	"maps"
+	"os"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/budget"
@@ -39,3 +40,32 @@ func (f *fold) orphaned(ev *actionlog.Event) {
 		delete(calls, ev.Key)
 	}
 }
+
+// stays says whether a folder that no task has is that of a task whose lines were cut out
+// of the log, or may be: it was there at the first start after that. Such ones are marked
+// then, by rights that let nobody else in; a folder that comes later and has no task is of
+// one whose first line a power cut took. No clock is asked, which may have been wrong.
+func (t *Tasks) stays(id string) (bool, error) {
+	info, err := os.Lstat(t.dir(id))
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() || info.Mode().Perm() == keptMode || t.fold.Orphans[id] != nil {
+		return true, nil
+	}
+	if t.fold.Marked {
+		return false, nil
+	}
+	dir, err := os.Open(t.dir(id))
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	if err := dir.Chmod(keptMode); err != nil {
+		return false, err
+	}
+	return true, dir.Sync()
+}
+
+// keptMode marks a folder that stays. That of a task lets its user reach its socket.
+const keptMode = 0o700
