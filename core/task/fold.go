@@ -129,11 +129,15 @@ func newFold() *fold {
 
 // apply folds one line in. A line that no build of this version writes is an error.
 func (f *fold) apply(ev *actionlog.Event) error {
-	if f.Passed.line(f.At, ev) {
-		f.Ledger.NewDay()
+	if f.Seq = ev.Seq; cutOut(ev) {
+		f.Passed.Cut = true
+	} else {
+		if f.Passed.line(f.At, ev) {
+			f.Ledger.NewDay()
+		}
+		f.At = ev.At
+		f.remember(ev)
 	}
-	f.Seq, f.At = ev.Seq, ev.At
-	f.remember(ev)
 	if ev.Type == actionlog.TypeTaskCreated {
 		return f.created(ev)
 	}

@@ -101,3 +101,55 @@ func TestOrphansPayForTheirOwnTools(t *testing.T) {
 		t.Errorf("a spent %s, c %s", a, c)
 	}
 }
+
+// A note that stands for a line that was cut out has the time at which that was done. It
+// must not begin a day in the middle of the lines around it, nor make tasks older: the
+// limit of the day could be spent again, and files would be deleted early.
+func TestACutOutMovesNoTime(t *testing.T) {
+	yes := true
+	at := func(hour int) string { return fmt.Sprintf("2026-12-01T%02d:00:00.000Z", hour) }
+	stand := func(what string) actionlog.Event {
+		return actionlog.Event{Type: actionlog.TypeNote, Track: "box", At: "2026-12-20T18:00:00.000Z", Data: json.RawMessage(fmt.Sprintf(`{"what":%q}`, what))}
+	}
+	other := func(hour int, start bool) actionlog.Event {
+		return actionlog.Event{Type: actionlog.TypeNote, Track: "shop", At: at(hour), Start: start, Data: json.RawMessage(`{}`)}
+	}
+	for _, c := range []struct {
+		name  string
+		lines []actionlog.Event // after the payment at 9
+		hours int64             // that are proven
+	}{
+		{"whole", []actionlog.Event{other(10, false), other(23, false)}, 15},
+		{"a line", []actionlog.Event{stand(actionlog.NoteQuarantined), other(11, false), other(23, false)}, 13},
+		{"lines", []actionlog.Event{stand(actionlog.NoteQuarantined), stand(actionlog.NoteQuarantined), other(11, false), other(23, false)}, 13},
+		{"what was cut out", []actionlog.Event{other(22, false), stand(noteCutOut), other(23, true)}, 14},
+	} {
+		f := newFold()
+		for i, ev := range append([]actionlog.Event{
+			{Type: actionlog.TypeTaskCreated, Task: "t1", At: at(8), Spec: json.RawMessage(`{"workspace":"home"}`)},
+			{Type: actionlog.TypeToolCall, Task: "t1", Key: "k", Tool: "a.b", At: at(8)},
+			{Type: actionlog.TypeToolResult, Task: "t1", Key: "k", OK: &yes, Cents: "30", At: at(9)},
+		}, c.lines...) {
+			ev.Seq = int64(i + 1)
+			if err := f.apply(&ev); err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(f.snapshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, err = decodeFold(ev.Seq, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if spent := f.Ledger.Today("a"); spent.Cmp(budget.Whole(30)) != 0 {
+			t.Errorf("%s: of the day's limit %s are spent", c.name, spent)
+		}
+		if got := f.Passed.Age; got != c.hours*60*60*1000 {
+			t.Errorf("%s: %d ms are proven, not %d hours", c.name, got, c.hours)
+		}
+		if even := f.Memory.Watches.Even; even > millis(at(23)) {
+			t.Errorf("%s: watches think it is %d", c.name, even)
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package task
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"time"
 
 	"gurtos/core/actionlog"
@@ -19,6 +21,7 @@ type passed struct {
 	Day   int64 `json:"day"`            // what limits of a day take for the time, in milliseconds since 1970
 	Known bool  `json:"known"`          // a time server was heard since boxd started and since the clock was stepped last
 	Sure  *sure `json:"sure,omitempty"` // the last line at which one was, nil for none
+	Cut   bool  `json:"cut,omitempty"`  // the line before the next one was cut out: a start, or a step of the clock, may be among what it said
 }
 
 // sure is a line whose time is right.
@@ -36,7 +39,13 @@ func (p *passed) line(from string, ev *actionlog.Event) (another bool) {
 		p.Day = at
 		return false
 	}
+	cut := p.Cut
+	p.Cut = false
 	if ev.Start {
+		p.Known = false
+		return false
+	}
+	if cut {
 		p.Known = false
 		return false
 	}
@@ -48,6 +57,16 @@ func (p *passed) line(from string, ev *actionlog.Event) (another bool) {
 	p.Age += went
 	p.Day += went
 	return p.Day/dayMillis > was/dayMillis
+}
+
+// cutOut says whether a line tells of lines that were cut out of the log. It has the time
+// at which that was done, which is not the time of the lines around it.
+func cutOut(ev *actionlog.Event) bool {
+	if ev.Type != actionlog.TypeNote || ev.Track != "box" || !bytes.Contains(ev.Data, []byte(noteCutOut)) {
+		return false
+	}
+	var d struct{ What string }
+	return json.Unmarshal(ev.Data, &d) == nil && (d.What == actionlog.NoteQuarantined || d.What == noteCutOut)
 }
 
 // checked takes the time of a line that is right. It says by how many days the one of the
