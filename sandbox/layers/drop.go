@@ -63,7 +63,7 @@ func mark(dir string) error {
 		return err
 	}
 	defer h.release()
-	m := h.meta
+	m := h.known()
 	m.State = StateDropped
 	step("mark dropped")
 	return h.setMeta(m)

@@ -126,7 +126,7 @@ func buildBase(ctx context.Context, s *stack, fd int, name string) error {
 	}
 	var ids strings.Builder
 	for _, h := range s.holds[:last] {
-		ids.WriteString(h.meta.ID)
+		ids.WriteString(h.known().ID)
 	}
 	if err := unix.Fsetxattr(int(to.Fd()), xattrFolded, []byte(ids.String()), 0); err != nil {
 		return fmt.Errorf("recording the layers: %w", err)
@@ -173,8 +173,8 @@ func markFolded(base string, layers []string) error {
 		if err != nil {
 			return err
 		}
-		if h.state() == StateSealed && slices.Contains(ids, h.meta.ID) {
-			m := h.meta
+		if h.state() == StateSealed && slices.Contains(ids, h.known().ID) {
+			m := h.known()
 			m.State = StateApplied
 			err = h.setMeta(m)
 		}

@@ -33,11 +33,14 @@ var holds = struct {
 	read map[inode]*hold
 }{read: map[inode]*hold{}}
 
-func (h *hold) state() State {
+// known is the layer's meta: a fold may write it while others read the layer.
+func (h *hold) known() meta {
 	holds.Lock()
 	defer holds.Unlock()
-	return h.meta.State
+	return h.meta
 }
+
+func (h *hold) state() State { return h.known().State }
 
 // readable tells why the layer can't be a lower one of a view, nil if it can.
 func (h *hold) readable() error {

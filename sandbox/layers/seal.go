@@ -80,10 +80,10 @@ func seal(ctx context.Context, v View, h *hold) error {
 	if err != nil {
 		return err
 	}
-	m.ID, m.State = h.meta.ID, StateSealed
+	m.ID, m.State = h.known().ID, StateSealed
 	for _, low := range merged.holds {
-		if low.meta.ID != "" {
-			m.Saw = append(m.Saw, low.meta.ID)
+		if low.known().ID != "" {
+			m.Saw = append(m.Saw, low.known().ID)
 		}
 	}
 	step("remove tmp")

@@ -41,7 +41,7 @@ func UndoPreview(ctx context.Context, now View, layer string) ([]UndoPath, error
 	defer all.close()
 	u := &undoer{ctx: ctx, lowers: now.Lowers, own: all.parts[i]}
 	for _, h := range all.holds[:i] {
-		u.saw = append(u.saw, slices.Contains(h.meta.Saw, all.holds[i].meta.ID))
+		u.saw = append(u.saw, slices.Contains(h.known().Saw, all.holds[i].known().ID))
 	}
 	older := (&stack{parts: all.parts[i+1:]}).root()
 	later := make([]over, i)
