@@ -298,7 +298,14 @@ func TestFullWorkspaceFoldsUnderAWatch(t *testing.T) {
 		t.Errorf("%.300q", got)
 	}
 	w.put("home", "f000", "")
-	w.settles("deleted f000")
+	last, stop := context.WithTimeout(t.Context(), generous) // a look that the last fold began may be under way: the clock goes on until this one is told
+	defer stop()
+	for got := ""; !strings.Contains(got, "deleted f000"); got += strings.Join(w.took(), ", ") {
+		if last.Err() != nil {
+			t.Fatalf("told %q, not of the file", got)
+		}
+		w.pass(time.Second)
+	}
 }
 
 // Looks that fail one after the other hold what the last of them needs, and no more.

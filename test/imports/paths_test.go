@@ -19,6 +19,8 @@ var wholePaths = map[string]string{
 	"core/api/peer.go:ownSocket":                    "boxd's own descriptors",
 	"core/broker/broker.go:Listen":                  "the socket in the task's folder, which is root's alone",
 	"core/task/compact.go:recoverBases":             "the folder of workspaces, root's alone",
+	"core/task/mend.go:layerless":                   "the folder of a task's layer, in one that is root's alone",
+	"core/task/orphans.go:stays":                    "the folder of a task, in one that is root's alone",
 	"core/task/context.go:Context":                  "a file of the box's own in the folder of the task, root's alone",
 	"core/task/context.go:addContext":               "the same",
 	"core/task/end.go:drop":                         "which layer it is, by Lstat",
