@@ -61,7 +61,7 @@ func (m *maker) test(ctx context.Context, o suite.Options) error {
 		return err
 	}
 	if o.All && o.Match == "" && count.Failed == 0 {
-		noticed, err := mutate.Run(ctx, m.root, "", os.Stdout)
+		noticed, err := mutate.Run(ctx, m.root, "", mutateJobs, os.Stdout)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			count.Failed++
@@ -101,18 +101,22 @@ func doBench(ctx context.Context, m *maker, args []string) error {
 
 func doMutate(ctx context.Context, m *maker, args []string) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	jobs := flags.Int("jobs", mutateJobs, "how many guards to break at once, each in its own copy of the tree")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if err := m.ready(ctx, false, deps.Build, deps.Test); err != nil {
 		return err
 	}
-	noticed, err := mutate.Run(ctx, m.root, flags.Arg(0), os.Stdout)
+	noticed, err := mutate.Run(ctx, m.root, flags.Arg(0), *jobs, os.Stdout)
 	if err != nil || flags.Arg(0) != "" {
 		return err
 	}
 	return suite.WriteReliability(ctx, m.root, suite.Machine(ctx), mutated, []suite.Finding{guards(noticed)})
 }
+
+// mutateJobs are the guards broken at once when nobody says: tests wait a good deal, and more of them would wait for each other.
+const mutateJobs = 2
 
 // mutated is the package whose row tells of all guards.
 const mutated = "gurtos/test/mutate"

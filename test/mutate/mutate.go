@@ -11,7 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"gurtos/image/build"
 )
@@ -25,6 +28,9 @@ type Guard struct {
 	Pkg  string // package of the test, such as ./sandbox
 	Test string // name of the test, or a -run pattern
 }
+
+// guests is the package whose tests boot one.
+const guests = "./test/boot"
 
 // limit is the longest that one guard's test may take; those that boot a guest have more.
 const limit, limitOfGuests = 10 * time.Minute, 30 * time.Minute
@@ -132,7 +138,7 @@ func Sound(ctx context.Context, tree string, g Guard) error {
 // test runs a guard's test in the copy of the tree as it is.
 func test(ctx context.Context, tree string, g Guard) (said string, err error) {
 	limit := limit
-	if g.Pkg == "./test/boot" {
+	if g.Pkg == guests {
 		limit = limitOfGuests
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the test took more than %v", limit))
@@ -146,51 +152,104 @@ func test(ctx context.Context, tree string, g Guard) (said string, err error) {
 	return string(out), err
 }
 
-// Run tries all guards whose name contains match, tells how each went, and how many were noticed.
-func Run(ctx context.Context, root, match string, out io.Writer) (noticed int, err error) {
+// Run tries all guards whose name contains match, as many at once as jobs says, each of them in a copy of the tree of its own.
+// It tells how each went, and how many were noticed.
+func Run(ctx context.Context, root, match string, jobs int, out io.Writer) (noticed int, err error) {
 	guards := slices.DeleteFunc(slices.Clone(Guards), func(g Guard) bool { return !strings.Contains(g.Name, match) })
 	if err := Check(root, guards); err != nil {
 		return 0, err
 	}
-	if slices.ContainsFunc(guards, func(g Guard) bool { return g.Pkg == "./test/boot" }) {
+	if slices.ContainsFunc(guards, func(g Guard) bool { return g.Pkg == guests }) {
 		if _, err := build.Built(root); err != nil { // or each of their tests would fail for want of it
 			return 0, err
 		}
 	}
+	r := &run{out: out, sound: map[[2]string]func() error{}}
+	next := make(chan Guard)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(next)
+		for _, g := range guards {
+			select {
+			case next <- g:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	for range max(1, min(jobs, len(guards))) {
+		group.Go(func() error { return r.tries(ctx, root, next) })
+	}
+	if err := group.Wait(); err != nil {
+		return r.noticed, err
+	}
+	fmt.Fprintf(out, "%d guards noticed, %d not\n", r.noticed, r.unnoticed)
+	if r.unnoticed > 0 {
+		return r.noticed, fmt.Errorf("%d guards can be broken without a test that fails", r.unnoticed)
+	}
+	return r.noticed, nil
+}
+
+// run is what the jobs of one Run share.
+type run struct {
+	guest sync.Mutex // held by the job that boots one: two at once take longer than one after another
+
+	mu                 sync.Mutex
+	out                io.Writer
+	noticed, unnoticed int
+	sound              map[[2]string]func() error // by package and test: why it can't tell anything, nil when it passes as it should while nothing is broken
+}
+
+// tries tries the guards that come, in a copy of the tree.
+func (r *run) tries(ctx context.Context, root string, guards <-chan Guard) error {
 	tree, err := os.MkdirTemp("", "mutate")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer os.RemoveAll(tree)
 	if err := Copy(ctx, root, tree); err != nil {
-		return 0, fmt.Errorf("copying the tree: %w", err)
+		return fmt.Errorf("copying the tree: %w", err)
 	}
-	unnoticed := 0
-	sound := map[[2]string]error{} // by package and test: why it can't tell anything, nil when it passes as it should while nothing is broken
-	for _, g := range guards {
+	for g := range guards {
 		start := time.Now()
-		key := [2]string{g.Pkg, g.Test}
-		if _, known := sound[key]; !known {
-			sound[key] = Sound(ctx, tree, g)
-		}
-		err := sound[key]
-		if err == nil {
-			err = Try(ctx, tree, g)
-		}
+		err := r.try(ctx, tree, g)
 		if ctx.Err() != nil {
-			return noticed, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		if err != nil {
-			unnoticed++
-			fmt.Fprintf(out, "NOT NOTICED %s (%s): %v\n", g.Name, g.File, err)
-			continue
-		}
-		noticed++
-		fmt.Fprintf(out, "noticed     %-50s %5.1f s  %s %s\n", g.Name, time.Since(start).Seconds(), g.Pkg, g.Test)
+		r.tell(g, time.Since(start), err)
 	}
-	fmt.Fprintf(out, "%d guards noticed, %d not\n", noticed, unnoticed)
-	if unnoticed > 0 {
-		return noticed, fmt.Errorf("%d guards can be broken without a test that fails", unnoticed)
+	return nil
+}
+
+// try returns why a guard's test can't tell or doesn't notice that it is broken.
+func (r *run) try(ctx context.Context, tree string, g Guard) error {
+	if g.Pkg == guests {
+		r.guest.Lock()
+		defer r.guest.Unlock()
 	}
-	return noticed, nil
+	r.mu.Lock()
+	key := [2]string{g.Pkg, g.Test}
+	if r.sound[key] == nil {
+		r.sound[key] = sync.OnceValue(func() error { return Sound(ctx, tree, g) })
+	}
+	sound := r.sound[key]
+	r.mu.Unlock()
+	if err := sound(); err != nil {
+		return err
+	}
+	return Try(ctx, tree, g)
+}
+
+// tell counts a guard and says how it went.
+func (r *run) tell(g Guard, took time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.unnoticed++
+		fmt.Fprintf(r.out, "NOT NOTICED %s (%s): %v\n", g.Name, g.File, err)
+		return
+	}
+	r.noticed++
+	fmt.Fprintf(r.out, "noticed     %-50s %5.1f s  %s %s\n", g.Name, took.Seconds(), g.Pkg, g.Test)
 }
