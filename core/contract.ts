@@ -493,7 +493,8 @@ export interface Ctx {
   /** Says in the calling task's log what is going on; without a task, nothing. */
   log(text: string, data?: Json): void;
   /**
-   * Asks the owner and waits however long it takes. The same question within one call has one answer, after a restart too. False as well when no task called.
+   * Asks the owner and waits however long it takes. The same question within one call has one answer, after a restart too. False as well when no task called or
+   * when the task has ended.
    */
   ask(question: string, opts?: { /** What it is for, on the card. */ purpose?: string }): Promise<boolean>;
 }

@@ -322,6 +322,11 @@ func (s *Sandbox) Stop(grace time.Duration) {
 
 // Kill ends every process of the sandbox at once, frozen or not.
 func (s *Sandbox) Kill() {
+	// All of them first: with version 1 a frozen PID 1 has to be thawed to end, and until
+	// it has, the others would go on.
+	if err := s.b.group.Strike(); err != nil {
+		s.h.log.Warn("killing a sandbox", "sandbox", s.spec.ID, "error", err)
+	}
 	if err := s.b.ct.Signal(unix.SIGKILL); err != nil {
 		s.b.proc.Signal(unix.SIGKILL)
 	}
@@ -345,6 +350,9 @@ func (s *Sandbox) Thaw() error {
 
 // Sync writes what the program changed in its layers to disk.
 func (s *Sandbox) Sync() error { return errors.Join(s.work.Sync(), s.home.Sync()) }
+
+// CPU is how long its processes have used processors so far, all of them together.
+func (s *Sandbox) CPU() time.Duration { return s.b.group.Used().CPU }
 
 // Pressure is what the sandbox waits for; ok is false where the kernel doesn't
 // tell.

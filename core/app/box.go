@@ -356,6 +356,10 @@ func (j *jobHand) Ask(ctx context.Context, question, purpose string) (bool, erro
 	sum := sha256.Sum256([]byte(question))
 	a := approval.Approval{ID: j.task + ".tool." + j.key + ".ask." + hex.EncodeToString(sum[:8]), Task: j.task, Question: question, Purpose: purpose}
 	if _, err := j.r.opt.Tasks.Ask(ctx, a); err != nil {
+		var over *task.Over
+		if errors.As(err, &over) {
+			return false, nil // as a tool's questions: with the task's end they are answered no
+		}
 		return false, err
 	}
 	got, err := j.r.opt.Tasks.Await(ctx, a.ID, 0)

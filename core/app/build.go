@@ -308,11 +308,9 @@ func (b *build) write(src *declare.Source, sdk map[string][]byte) error {
 
 // describe loads the tree once and gives what the app declares.
 func (r *Registry) describe(ctx context.Context, name string, b *build) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than 3 minutes"))
-	defer cancel()
 	var raw json.RawMessage
 	err := r.throwAway(ctx, job{id: sandboxName(name), script: "host.mjs", app: name, trees: b.trees()}, func(p *process) error {
-		return p.main.call(ctx, "load", map[string]string{"name": name}, &raw)
+		return p.load(ctx, name, r.opt.LoadTime, &raw)
 	})
 	var said *thrown
 	if errors.As(err, &said) {

@@ -19,8 +19,9 @@ import (
 // How long an app may take where Options say nothing else. The time that it waits for
 // the owner's answer counts for nothing.
 const (
-	DefaultRunTime   = 5 * time.Minute // a tool, a model job
-	DefaultRouteTime = time.Minute     // a route up to its Response, a webhook, a log reader's line, a watch
+	DefaultRunTime   = 5 * time.Minute  // a tool, a model job
+	DefaultRouteTime = time.Minute      // a route up to its Response, a webhook, a log reader's line, a watch
+	DefaultLoadTime  = 20 * time.Second // of a processor: an app in order needs a tenth of a second, and many packages on a slow machine some seconds
 
 	triggerTime = 30 * time.Second
 	stopTime    = 10 * time.Second

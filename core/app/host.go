@@ -79,7 +79,7 @@ func (r *Registry) launch(ctx context.Context, a *app, b *build) (*host, error) 
 		j.network = func(ns sandbox.Namespace) (err error) {
 			h.space, err = r.opt.Network.Attach(ns, netpolicy.Policy{
 				Hosts: b.made.DeclaredHosts(), AnyPublic: !rights.DeclaredHostsOnly, Names: filepath.Join(r.dir(), a.name, "names"),
-				Reached: a.reach, Blocked: a.blocked,
+				Reached: a.reach, Blocked: a.blocked, Limited: a.limited,
 			})
 			return err
 		}
@@ -115,9 +115,7 @@ func (r *Registry) layer(dir string) error {
 
 // load has the process load the app.
 func (h *host) load(ctx context.Context) error {
-	loading, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than 3 minutes"))
-	defer cancel()
-	err := h.p.main.call(loading, "load", map[string]string{"name": h.a.name}, nil)
+	err := h.p.load(ctx, h.a.name, h.r.opt.LoadTime, nil)
 	var said *thrown
 	switch {
 	case errors.Is(err, errGone):
@@ -134,7 +132,6 @@ func (h *host) load(ctx context.Context) error {
 // startTriggers starts the app's triggers, one after the other.
 func (h *host) startTriggers(ctx context.Context) {
 	defer close(h.triggered)
-	all := true
 	for _, name := range h.made.Triggers {
 		var out struct {
 			Stops bool `json:"stops"`
@@ -145,15 +142,11 @@ func (h *host) startTriggers(ctx context.Context) {
 				return
 			}
 			h.a.trouble("the trigger %s could not start: %v", name, err)
-			all = false // it may be there again the next time
 			continue
 		}
 		h.mu.Lock()
 		h.stops[name] = out.Stops
 		h.mu.Unlock()
-	}
-	if all && h.r.opt.Watcher != nil {
-		h.r.opt.Watcher.Begun(h.a.name)
 	}
 }
 

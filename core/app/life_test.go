@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/app"
@@ -183,7 +184,7 @@ func TestClashAtStart(t *testing.T) {
 	job := func(name, more string) string {
 		return more + track(name, "modelJobs: [{ name: 'ask', async run() {} }]")
 	}
-	w := newWorld(t, map[string]string{"well": oneTool("well", "return 1;")})
+	w := newWorld(t, map[string]string{"well": oneTool("well", "return 1;")}, func(o *app.Options) { o.OpenTime = time.Hour })
 	w.put("one", job("one", "await new Promise((r) => setTimeout(r, 1000));\n"))
 	w.put("two", job("two", ""))
 	w.reopen()

@@ -80,6 +80,28 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
+// An app that computes without an end where it is loaded is ended long before one that
+// waits there would be.
+func TestLoopsAtLoad(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"loops": "for (;;);\nexport default { name: 'loops' };",
+		"later": "import fs from 'node:fs';\nif (fs.existsSync('/work/mark')) for (;;);\n" + oneTool("later", "fs.writeFileSync('/work/mark', ''); process.exit(0);"),
+		"well":  "const end = process.cpuUsage().user + 200_000;\nwhile (process.cpuUsage().user < end);\n" + oneTool("well", "return 1;"),
+	}, func(o *app.Options) { o.LoadTime = 3 * time.Second })
+	const why = "it can't be loaded: track.ts, or what it imports, computes outside of its functions and came to no end within 3 seconds"
+	if got := w.info("loops").Error; got != "loops: "+why {
+		t.Errorf("as it is read: %q", got)
+	}
+	w.on("later", "well")
+	if out, err := w.call("later.do", "{}"); err == nil {
+		t.Errorf("it gave %s", out)
+	}
+	w.until("its error", func() bool { return w.info("later").Error == "later: "+why })
+	if out, err := w.call("well.do", "{}"); err != nil || out != "1" {
+		t.Errorf("one that computes for a moment: %s, %v", out, err)
+	}
+}
+
 // An app has its own packages and what those need, and no others.
 func TestPackages(t *testing.T) {
 	w := newWorld(t, map[string]string{

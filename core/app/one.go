@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"gurtos/netpolicy"
 	"gurtos/sandbox/layers"
 )
 
@@ -369,6 +370,11 @@ func (a *app) reach(hostport string) {
 // blocked is told of a host that it may not reach.
 func (a *app) blocked(hostport string, count int) {
 	a.note(NoteBlocked, map[string]any{"app": a.name, "host": strings.ToValidUTF8(hostport, "\uFFFD"), "count": count})
+}
+
+// limited is told of a limit of its network that it came to.
+func (a *app) limited(l netpolicy.Limit, host string) {
+	a.note(NoteLimited, map[string]any{"app": a.name, "limit": l.Sentence(strings.ToValidUTF8(host, "\uFFFD"))})
 }
 
 // note has the log tell of the app's network, which calls this, and waits for nothing.

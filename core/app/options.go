@@ -39,6 +39,8 @@ type Options struct {
 	// How long an app may take; the defaults when 0.
 	RunTime   time.Duration // for a tool or model job
 	RouteTime time.Duration // for a route up to its Response, a webhook, a log reader's line, a watch
+	LoadTime  time.Duration // of a processor, for what its code does outside of its functions
+	OpenTime  time.Duration // that Open waits for apps that are read for the first time
 
 	Slog *slog.Logger
 }
@@ -93,6 +95,7 @@ type Sandbox interface {
 	Wait() sandbox.Exit
 	Stop(grace time.Duration)
 	Kill()
+	CPU() time.Duration // that its processes have used so far
 }
 
 // Layers makes the folders that an app may write in.
@@ -115,6 +118,5 @@ type Space interface {
 // Watcher watches the clock and files for the triggers of apps.
 type Watcher interface {
 	Add(ctx context.Context, app string, w watch.Watch, fire watch.Fire) (stop func(), err error)
-	Begun(app string)                          // its triggers have been started, all of them
 	Off(ctx context.Context, app string) error // what is due from now on is nobody's
 }

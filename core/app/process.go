@@ -125,6 +125,36 @@ func flags(app string) []string {
 	return f
 }
 
+// load has the process load its app. What the app's code does meanwhile it does outside
+// of its functions, where it may use a processor for most: a loop without an end would
+// go on until loadTime, and nothing else of the app could tell.
+func (p *process) load(ctx context.Context, name string, most time.Duration, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, loadTime, errors.New("loading it took more than 3 minutes"))
+	defer cancel()
+	c, err := p.main.begin("load", map[string]string{"name": name})
+	if err != nil {
+		return err
+	}
+	look := time.NewTicker(most / 20)
+	defer look.Stop()
+	for {
+		select {
+		case m, ok := <-c.answer:
+			return c.decode(m, ok, into)
+		case err := <-c.unsent:
+			return err
+		case <-look.C:
+			if p.sb.CPU() > most {
+				p.main.giveUp(c.id)
+				return fmt.Errorf("it can't be loaded: track.ts, or what it imports, computes outside of its functions and came to no end within %s", span(most))
+			}
+		case <-ctx.Done():
+			p.main.giveUp(c.id)
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // run reads what the process sends until it is gone.
 func (p *process) run() {
 	var reading sync.WaitGroup

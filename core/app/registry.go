@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ const (
 	NoteError   = "app error"   // {app, error}
 	NoteBlocked = "app blocked" // {app, host, count}
 	NoteReached = "app reached" // {app, host}
+	NoteLimited = "app limited" // {app, limit}
 )
 
 // Registry is every app of the box. Close it before the sandboxes' Host and the log.
@@ -71,6 +73,9 @@ func open(ctx context.Context, o Options) (*Registry, error) {
 	if o.RouteTime == 0 {
 		o.RouteTime = DefaultRouteTime
 	}
+	if o.LoadTime == 0 {
+		o.LoadTime = DefaultLoadTime
+	}
 	r := &Registry{opt: o, apps: map[string]*app{}, stripped: map[string][]byte{}, methods: boxMethods()}
 	r.ctx, r.end = context.WithCancel(context.Background())
 	names, err := r.folders()
@@ -100,7 +105,7 @@ func open(ctx context.Context, o Options) (*Registry, error) {
 	if first {
 		patience = firstTime
 	}
-	r.readAll(ctx, patience)
+	r.readAll(ctx, cmp.Or(o.OpenTime, patience))
 	return r, nil
 }
 

@@ -341,10 +341,10 @@ func TestJob(t *testing.T) {
 	w := newWorld(t, map[string]string{
 		"maker": track("maker", `modelJobs: [{ name: 'ask', secrets: ['JOB_KEY'], async run(input: any, ctx) {
 			ctx.cost(1.5, 'a model');
-			ctx.log('thinking');
+			if (!input.late) ctx.log('thinking');
 			return { got: input.q, key: ctx.key, task: ctx.task?.id ?? null, yes: await ctx.ask('Sure?'), secret: ctx.secret('JOB_KEY') };
 		} }]`),
-		"user": oneTool("user", `return ctx.box.job('ask', { q: 7 }, input.task);`),
+		"user": oneTool("user", `return ctx.box.job('ask', { q: 7, late: input.late }, input.task);`),
 	})
 	must(t, w.vault.Set("JOB_KEY", "secret of the job"))
 	w.on("user")
@@ -382,6 +382,20 @@ func TestJob(t *testing.T) {
 	must(t, err)
 	if after.CostCents.String() != "1.5" {
 		t.Errorf("the task's cost: %s", after.CostCents)
+	}
+	// Once the task has ended nobody is asked any more, and that is a no.
+	_, err = w.tasks.Undo(t.Context(), made.ID, "test")
+	must(t, err)
+	w.over(made.ID, task.Undone)
+	again, err := w.call("user.do", `{"task":"`+made.ID+`","late":true}`)
+	if err != nil || !strings.Contains(again, `"yes":false`) {
+		t.Errorf("for a task that has ended: %s, %v", again, err)
+	}
+	var first, second struct{ Key string }
+	must(t, json.Unmarshal([]byte(out), &first))
+	must(t, json.Unmarshal([]byte(again), &second))
+	if first.Key == second.Key || !strings.HasPrefix(first.Key, "job.") || !strings.HasPrefix(second.Key, "job.") {
+		t.Errorf("each run has a key of its own: %q, %q", first.Key, second.Key)
 	}
 }
 

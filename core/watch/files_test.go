@@ -364,21 +364,17 @@ func TestUndoneLayerStaysForAWatch(t *testing.T) {
 	gone(t, layer)
 }
 
-// What an app that runs again doesn't watch any more holds nothing on disk: once its
-// triggers are known, or when it has been away for too long. What it watches again is
-// told of the layer that went meanwhile.
+// What an app doesn't watch any more holds nothing on disk once it has been away for too
+// long. What it watches again before, however much it did first, is told of the layer that
+// went meanwhile.
 func TestWatchThatDoesNotComeBack(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		then  func(w *world)
 		stays bool
 	}{
-		{"its app has started its triggers, and it was not among them", func(w *world) { w.ws.Begun("hello") }, false},
-		{"another app has", func(w *world) { w.ws.Begun("other") }, true},
-		{"it came back before", func(w *world) {
-			w.add("hello", files("notes", "home"))
-			w.ws.Begun("hello")
-		}, true},
+		{"its app adds others first", func(w *world) { w.add("hello", daily("more", "23:00")) }, true},
+		{"another app adds its own", func(w *world) { w.add("other", daily("notes", "23:00")) }, true},
 		{"9 minutes pass", func(w *world) { w.pass(9 * time.Minute) }, true},
 		{"20 minutes pass", func(w *world) { w.pass(20 * time.Minute) }, false},
 	} {
@@ -399,9 +395,7 @@ func TestWatchThatDoesNotComeBack(t *testing.T) {
 				return
 			}
 			w.put("home", "b", "1") // has the janitor look
-			if w.on == 0 {
-				w.add("hello", files("notes", "home"))
-			}
+			w.add("hello", files("notes", "home"))
 			w.settles("deleted a, added b")
 			gone(t, layer)
 		})

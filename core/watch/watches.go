@@ -178,18 +178,10 @@ func (ws *Watches) Off(ctx context.Context, app string) error {
 	return err
 }
 
-// Begun says that an app has started all of its triggers: what it watched before and
-// does not watch now, it has given up.
-func (ws *Watches) Begun(app string) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	maps.DeleteFunc(ws.left, func(key [2]string, _ time.Duration) bool { return key[0] == app })
-	ws.opt.Tasks.HoldFor(func(a, trigger string) bool { return a != app || ws.all[[2]string{a, trigger}] != nil })
-}
-
 // patience is how long after the start, or after its process ended, an app may come back
 // to what its watches of files were told last. Layers that were undone meanwhile stay on
-// disk for it.
+// disk for it. Nothing but time tells that a watch was given up: an app may add one
+// whenever it likes, not only while its triggers start.
 const patience = 10 * time.Minute
 
 // letGo ends the holds of watches that nobody added again in time.

@@ -63,6 +63,11 @@ var apps = []Guard{
 	{"app: a call that ran before is not fresh", "core/task/calls.go", `Fresh: known == nil || !known.Started}`, `Fresh: known == nil || true}`, "./core/broker", "TestFreshCalls"},
 	{"app: a call that was only asked about is fresh", "core/task/calls.go", `Fresh: known == nil || !known.Started}`, `Fresh: known == nil}`, "./core/broker", "TestFreshCalls"},
 	{"app: a job's name is that of the first app", "core/app/registry.go", `i < len(before) && len(b.made.Jobs) > 0; i++`, `i < len(before) && len(b.made.Jobs) > 1<<20; i++`, "./core/app", "TestClashAtStart"},
+	{"app: one that loops where it is loaded is ended", "core/app/process.go", `			if p.sb.CPU() > most {`, `			if p.sb.CPU() < 0 {`, "./core/app", "TestLoopsAtLoad"},
+	{"app: a job's question for a task that has ended is answered no", "core/app/box.go", `		if errors.As(err, &over) {
+			return false, nil // as`, `		if errors.As(err, &over) && j.key == "" {
+			return false, nil // as`, "./core/app", "TestJob"},
+	{"app: each run of a job has a key of its own", "core/app/calls.go", `	key := "job." + strings.ToLower(rand.Text()[:16])`, `	key := "job." + strings.ToLower(rand.Text()[:16])[:0]`, "./core/app", "TestJob"},
 	{"app: what nothing caught as it was read is told", "core/app/build.go", `method != "broke" || `, `method == "broke" || `, "./core/app", "TestBroken"},
 	{"app: what it waits for in vain as it is read is found", "core/app/node/host.mjs", `  wire.keep(false);`, `  wire.keep(true);`, "./core/app", "TestBroken"},
 	{"app: what JSON can't hold is no result", "core/app/node/wire.mjs", `if (text === undefined) throw`, `if (text === null) throw`, "./core/app", "TestThrown"},

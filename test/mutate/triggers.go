@@ -59,8 +59,7 @@ var triggers = []Guard{
 	}
 `, ``, "./core/watch", "TestUndoneLayerStaysForAWatch"},
 	{"files: and no longer than that", "core/task/sight.go", `		if !keep(k[0], k[1]) {`, `		if keep == nil {`, "./core/watch", "TestUndoneLayerStaysForAWatch"},
-	{"files: what an app watches no more holds nothing", "core/app/host.go", `	if all && h.r.opt.Watcher != nil {`, `	if !all && h.r.opt.Watcher != nil {`, "./test/triggers", "TestWatchIsTakenOut"},
-	{"files: and of no other app", "core/watch/watches.go", `return a != app || ws.all[`, `return ws.all[`, "./core/watch", "TestWatchThatDoesNotComeBack"},
+	{"files: one that comes back soon goes on where it was", "core/watch/watches.go", `			return left || ws.all[`, `			return left && app == "" || ws.all[`, "./core/watch", "TestWatchThatDoesNotComeBack"},
 	{"files: one that is away for long holds nothing", "core/watch/watches.go", `return at <= late })`, `return at < -late })`, "./core/watch", "TestWatchThatDoesNotComeBack"},
 	{"files: a stale watch keeps no full workspace from folding", "core/task/compact.go", `		if n < was && len(t.fold.done[workspace]) > mostLayers {`, `		if n < was && len(t.fold.done[workspace]) < 0 {`, "./core/watch", "TestFullWorkspaceFoldsUnderAWatch"},
 	{"files: looks that fail hold what the last one needs", "core/task/sight.go", `h.sights[:min(len(h.sights), 1)]`, `h.sights[:len(h.sights)]`, "./core/watch", "TestLooksThatFail"},

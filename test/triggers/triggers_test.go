@@ -119,7 +119,8 @@ func TestFilesStartATask(t *testing.T) {
 	}
 }
 
-// An app that is read anew without its watch of files holds none of its layers any more.
+// An app that is read anew without its watch of files holds none of its layers any more,
+// once it had the time to add it again.
 func TestWatchIsTakenOut(t *testing.T) {
 	w := newWorld(t, "2026-12-01 07:00", map[string]string{"watcher": watcher})
 	w.noted("trigger armed", func(l line) bool { return l.data("trigger") == "notes" })
@@ -135,6 +136,8 @@ func TestWatchIsTakenOut(t *testing.T) {
 	w.write("tracks/watcher/track.ts", before+"    webhook({"+after)
 	w.do("PUT", "/api/apps/watcher", `{"on":true}`, 200)
 	w.do("POST", "/api/tasks/"+put.ID+"/undo", "", 200)
+	w.wake(10*time.Minute - 500*time.Millisecond)
+	w.wake(10 * time.Minute)
 	layer := filepath.Join(w.home, "tasks", put.ID, "layer")
 	look := time.NewTicker(20 * time.Millisecond) // nobody tells when it is deleted
 	defer look.Stop()
@@ -149,6 +152,34 @@ func TestWatchIsTakenOut(t *testing.T) {
 			t.Fatal("the layer stays")
 		}
 	}
+}
+
+// A watch that an app adds only when something happens, long after its triggers were
+// started, goes on where it was after a start of the box.
+func TestWatchThatIsAddedLater(t *testing.T) {
+	w := newWorld(t, "2026-12-01 07:00", map[string]string{"later": `
+import type { Track } from '../../core/contract.ts';
+export default {
+  name: 'later',
+  triggers: [{ name: 't', start: (box) => box.onWebhook('begin', () => void box.watch({ kind: 'files', name: 'all', workspace: 'home' }, ({ changes }) => box.note(changes.map((c) => c.change + ' ' + c.path).join()))) }],
+} satisfies Track;
+`})
+	begin := func() { w.do("POST", "/hook/later/begin", "{}", 200) } // once its triggers were started
+	told := func(text string) {
+		t.Helper()
+		w.wake(500 * time.Millisecond)
+		w.until("it is told: "+text, func(l line) bool { return l.Track == "later" && string(l.Data) == `"`+text+`"` })
+	}
+	begin()
+	var put struct{ ID string }
+	must(t, json.Unmarshal([]byte(w.do("PUT", "/api/workspaces/home/files?path=a.md", "a", 201)), &put))
+	told("added a.md")
+	w.until("that is written down", func(l line) bool { return l.what() == "files seen" })
+	w.off(time.Hour)
+	w.do("POST", "/hook/later/other", "{}", 404) // its triggers are started
+	w.do("POST", "/api/tasks/"+put.ID+"/undo", "", 200)
+	begin()
+	told("deleted a.md")
 }
 
 func TestWebhookStartsATask(t *testing.T) {
