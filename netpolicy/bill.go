@@ -2,69 +2,111 @@ package netpolicy
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"net/http/httptrace"
 	"sync"
 	"time"
 
 	"gurtos/netpolicy/meter"
 )
 
-// What an answer is taken to have used that nobody told of. tokensPerSecond is about twice
-// what the quickest models of the service are measured at from outside (artificialanalysis.ai,
-// 2025: Opus 45, Sonnet 63, Haiku 97 tokens a second); mostWritten and mostRead are the
-// longest answer and the longest prompt that any of them takes.
-const (
-	tokensPerSecond = 200
-	mostWritten     = 128_000
-	mostRead        = 1_000_000
-)
+// tokensPerSecond is how much an answer is taken to have used that nobody told of, about
+// twice what the quickest models of the service are measured at from outside
+// (artificialanalysis.ai, 2025: Opus 45, Sonnet 63, Haiku 97 tokens a second).
+const tokensPerSecond = 200
+
+// Call is one request that asks a model, from Swap.Begin to its end.
+type Call interface {
+	// Asked is told what the request uses at most, once, before the last byte of its
+	// question is passed on. Its error is a sentence; the request then ends.
+	Asked(most meter.Usage) error
+	// Used is told, once at most, what its answer used, before the program sees its end,
+	// also of a broken-off one; or an estimate of what a question used that was passed on
+	// and never answered.
+	Used(u meter.Usage)
+	// Over is told, once and last: it will use no more.
+	Over()
+}
 
 // bill is one request that asks a model, for what it cost. The program may go away, the
 // task may end and the service may break off at any time, and what was used is to be paid
 // all the same.
+//
+// What counts is the question, not the body that it comes in: a service that reads one
+// JSON object may work on it once it is whole, though more white space is said to follow
+// and never comes. Half a question is none.
 type bill struct {
-	asked   meter.Asked // whole once sent is set
+	call Call   // of Swap.Begin
+	over func() // call.Over, once
+
 	meter   *meter.Meter
 	told    bool      // what it used
 	refused bool      // the service did nothing for it
-	begun   time.Time // when a stream of an answer began
+	begun   time.Time // when an answer began
 
-	mu   sync.Mutex
-	sent time.Time // when the last byte of the request was; zero before
+	mu    sync.Mutex
+	asked meter.Asked
+	last  bool      // the body has come to its end
+	known bool      // call.Asked was told
+	out   int64     // bytes of the body that were passed on
+	sent  time.Time // when the last byte of the question was; zero before
 }
 
-type billKey struct{}
+// begin asks for room for what the request may cost, with what came of its body so far.
+func (b *bill) begin(ctx context.Context, sw *Swap) (err error) {
+	b.mu.Lock()
+	most := b.asked.AtMost()
+	b.mu.Unlock()
+	if b.call, err = sw.Begin(ctx, most); err == nil {
+		b.over = sync.OnceFunc(b.call.Over)
+	}
+	return err
+}
 
-// bill gives the context in which a request is passed on, and what is to be called when
-// it has ended. A model's request is then told of, if it wasn't.
-func (x *swapper) bill(ctx context.Context, r *http.Request) (_ context.Context, settle func()) {
-	if x.sw.Metered == nil || !x.sw.asksModel(r) {
-		return ctx, func() {}
-	}
-	b := &bill{}
-	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = readCloser{io.TeeReader(r.Body, &b.asked), r.Body}
-	}
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
-		if w.Err == nil {
-			b.mu.Lock()
-			b.sent = time.Now()
-			b.mu.Unlock()
-		}
-	}})
-	return context.WithValue(ctx, billKey{}, b), func() {
-		if u, ok := b.unsaid(time.Now()); ok {
-			x.sw.Metered(u)
-		}
+// end tells that nothing more of the request is to come.
+func (b *bill) end() {
+	if b != nil && b.over != nil {
+		b.over()
 	}
 }
 
-// billOf is the bill of a request that asks a model, or nil.
-func billOf(r *http.Request) *bill {
-	b, _ := r.Context().Value(billKey{}).(*bill)
-	return b
+// came takes a piece of the body before it is passed on; last says that it has no more.
+func (b *bill) came(p []byte, last bool) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked.Write(p) //nolint:errcheck // it never fails
+	b.last = b.last || last
+	return b.tell()
+}
+
+// tell tells what is asked, once that is known. mu is held.
+func (b *bill) tell() error {
+	if b.known || b.call == nil || b.asked.End == 0 && !b.last {
+		return nil
+	}
+	b.known = true
+	if err := b.call.Asked(b.asked.AtMost()); err != nil {
+		return &unkept{err}
+	}
+	return nil
+}
+
+// unkept is why the box can't take a request upon itself now, a sentence.
+type unkept struct{ error }
+
+// passed takes how many bytes of the body are passed on, and whether that was all.
+func (b *bill) passed(n int, last bool) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.out += int64(n)
+	if b.sent.IsZero() && (last || b.asked.End > 0 && b.out >= b.asked.End) {
+		b.sent = time.Now()
+	}
 }
 
 // answered takes an answer's head.
@@ -81,7 +123,7 @@ func (b *bill) whole(u meter.Usage, now time.Time) meter.Usage {
 		return u
 	}
 	if b.meter.Hidden() {
-		u.Output = max(u.Output, written(now.Sub(b.begun)))
+		u.Output = max(u.Output, Written(now.Sub(b.begun)))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,27 +131,37 @@ func (b *bill) whole(u meter.Usage, now time.Time) meter.Usage {
 	return u
 }
 
+// settle tells what the request used when it has ended and nobody said.
+func (b *bill) settle() {
+	if u, ok := b.unsaid(time.Now()); ok {
+		b.call.Used(u)
+	}
+}
+
 // unsaid is what a request used of which nothing was said; ok is false when it used
 // nothing, or that was told.
 func (b *bill) unsaid(now time.Time) (u meter.Usage, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.told || b.refused || b.sent.IsZero() || b.meter != nil && b.meter.Failed() {
+	began := b.sent
+	if began.IsZero() {
+		began = b.begun // it was answered before it was all asked
+	}
+	if b.told || b.refused || began.IsZero() || b.meter != nil && b.meter.Failed() {
 		return meter.Usage{}, false
 	}
 	return meter.Usage{
-		Model: b.asked.Model, Input: min(meter.Tokens(b.asked.Bytes), mostRead),
-		Output: min(written(now.Sub(b.sent)), b.most()), Estimate: true,
+		Model: b.asked.Model, Input: b.asked.Input(), Output: min(Written(now.Sub(began)), b.most()), Estimate: true,
 	}, true
 }
 
 // most is the longest that the answer may be. It is called with mu held.
 func (b *bill) most() int64 {
-	if b.sent.IsZero() || b.asked.Most == 0 {
-		return mostWritten
+	if b.asked.Most == 0 || b.asked.End == 0 && !b.last {
+		return meter.MostWritten
 	}
 	return b.asked.Most
 }
 
-// written is how much a model is taken to write in a time.
-func written(d time.Duration) int64 { return max(0, int64(d.Seconds()*tokensPerSecond)) }
+// Written is how much a model is taken to write in a time, in tokens.
+func Written(d time.Duration) int64 { return max(0, int64(d.Seconds()*tokensPerSecond)) }

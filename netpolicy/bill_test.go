@@ -43,8 +43,8 @@ func TestBill(t *testing.T) {
 	}{
 		{name: "no answer", body: body, after: 10 * time.Second, want: meter.Usage{Model: "claude-test", Input: in, Output: 2000, Estimate: true}},
 		{name: "no answer for long", body: body, after: maxAfter, want: meter.Usage{Model: "claude-test", Input: in, Output: 5000, Estimate: true}},
-		{name: "no answer for ever, without a bound", body: `{"model":"claude-test"}`, after: time.Hour, want: meter.Usage{Model: "claude-test", Input: 5, Output: mostWritten, Estimate: true}},
-		{name: "no answer to a book", body: `{"model":"claude-test","max_tokens":1,"messages":"` + strings.Repeat("a", 5<<20) + `"}`, want: meter.Usage{Model: "claude-test", Input: mostRead, Estimate: true}},
+		{name: "no answer for ever, without a bound", body: `{"model":"claude-test"}`, after: time.Hour, want: meter.Usage{Model: "claude-test", Input: 5, Output: meter.MostWritten, Estimate: true}},
+		{name: "no answer to a book", body: `{"model":"claude-test","max_tokens":1,"messages":"` + strings.Repeat("a", 5<<20) + `"}`, want: meter.Usage{Model: "claude-test", Input: meter.MostRead, Estimate: true}},
 		{name: "a clock that goes back", body: body, after: -time.Hour, want: meter.Usage{Model: "claude-test", Input: in, Estimate: true}},
 		{name: "not sent", body: body, unsent: true, after: time.Minute},
 		{name: "refused", body: body, after: time.Minute, head: head(529, object), text: `{"type":"error","error":{"type":"overloaded_error"}}`},
@@ -90,7 +90,11 @@ func booking(t *testing.T, more ...func(*Swap)) (*swapping, <-chan struct{}) {
 	over := make(chan struct{}, 10)
 	return newSwapping(t, append(more, func(sw *Swap) {
 		sw.Allow = func(context.Context) error { return nil }
-		sw.Over = func() { over <- struct{}{} }
+		begin := sw.Begin
+		sw.Begin = func(ctx context.Context, most meter.Usage) (Call, error) {
+			c, err := begin(ctx, most)
+			return call{c.Asked, c.Used, func() { c.Over(); over <- struct{}{} }}, err
+		}
 		key := sw.Key
 		sw.Key = func() (string, func(io.Writer) io.WriteCloser, error) {
 			k, _, err := key()

@@ -19,7 +19,7 @@ func (x *swapper) clean(r *http.Response) error {
 	c := r.Request.Context().Value(carriedKey{}).(carried)
 	with := c.clean
 	var m *meter.Meter
-	b := billOf(r.Request)
+	b := c.bill
 	if b != nil {
 		m = b.answered(r, time.Now())
 	}
@@ -42,7 +42,7 @@ func (x *swapper) clean(r *http.Response) error {
 	}
 	r.Header.Del("Content-Length")
 	r.ContentLength = -1
-	r.Body = newCleaned(body, with, m, func(u meter.Usage) { x.sw.Metered(b.whole(u, time.Now())); c.over() }, func() { cleanFields(r.Trailer, with) })
+	r.Body = newCleaned(body, with, m, func(u meter.Usage) { b.call.Used(b.whole(u, time.Now())); b.end() }, func() { cleanFields(r.Trailer, with) })
 	return nil
 }
 

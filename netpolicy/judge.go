@@ -17,51 +17,62 @@ import (
 var otherPaths = []string{"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // judge says whether a request goes on, with what it then is; one that does not is
-// answered. over is to be called when it has ended.
-func (x *swapper) judge(w http.ResponseWriter, r *http.Request) (out *http.Request, over func(), ok bool) {
-	over = func() {}
+// answered. b is what it may cost, nil for one that asks no model or is not let through;
+// its end is to be called.
+func (x *swapper) judge(w http.ResponseWriter, r *http.Request) (out *http.Request, b *bill, ok bool) {
 	sw := x.sw
 	switch {
 	case !x.t.is(r.Host):
 		x.s.tell.refused(x.t.String())
 		say(w, http.StatusMisdirectedRequest, "This connection is for "+x.t.name+" alone.")
-		return nil, over, false
+		return nil, nil, false
 	case matches(sw.Empty, r):
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, "{}") //nolint:errcheck // the program went away
-		return nil, over, false
+		return nil, nil, false
 	case sw.Requests != nil && !matches(sw.Requests, r):
 		x.s.tell.refused(x.t.String())
 		say(w, http.StatusForbidden, fmt.Sprintf("The box refuses this request: %s %.200q of %s is not for tasks.", r.Method, r.URL.Path, x.t.name))
-		return nil, over, false
+		return nil, nil, false
 	}
 	places, err := x.places(r)
 	if err != nil {
 		say(w, http.StatusForbidden, "The box refuses this request: "+err.Error()+".")
-		return nil, over, false
+		return nil, nil, false
 	}
-	if sw.Allow != nil && sw.asksModel(r) {
+	model := sw.asksModel(r)
+	if sw.Allow != nil && model {
 		if err := sw.Allow(r.Context()); err != nil {
 			say(w, http.StatusPaymentRequired, err.Error())
-			return nil, over, false
-		}
-		if sw.Over != nil {
-			over = sync.OnceFunc(sw.Over)
+			return nil, nil, false
 		}
 	}
-	if err := x.body(r); err != nil { // last: an OK may take hours
+	if sw.Begin != nil && model {
+		b = &bill{}
+	}
+	if err := x.body(r, b); err != nil { // last: an OK may take hours
 		say(w, http.StatusForbidden, "The box refuses this request: "+err.Error()+".")
-		return nil, over, false
+		return nil, nil, false
+	}
+	if b != nil {
+		if err := b.begin(r.Context(), sw); err != nil {
+			say(w, http.StatusPaymentRequired, err.Error())
+			return nil, nil, false
+		}
+		if err := b.came(nil, false); err != nil {
+			say(w, http.StatusBadGateway, err.Error())
+			return nil, b, false
+		}
 	}
 	key, clean, err := sw.Key()
 	if err != nil && len(places) > 0 {
 		say(w, http.StatusUnauthorized, err.Error())
-		return nil, over, false
+		return nil, b, false
 	}
 	for _, p := range places {
 		*p = strings.Replace(*p, sw.Placeholder, key, 1)
 	}
-	return r.WithContext(context.WithValue(r.Context(), carriedKey{}, carried{clean, len(places) > 0, over})), over, true
+	return r.WithContext(context.WithValue(r.Context(), carriedKey{}, carried{clean, len(places) > 0, b})), b, true
 }
 
 type carriedKey struct{}
@@ -71,7 +82,7 @@ type carriedKey struct{}
 type carried struct {
 	clean func(w io.Writer) io.WriteCloser
 	key   bool
-	over  func() // what it used has been told
+	bill  *bill // nil for one that asks no model
 }
 
 // errorKinds are the kinds of errors of the Messages API, which clients of it show in
@@ -143,9 +154,9 @@ func (x *swapper) whole(r *http.Request, found []*string) error {
 }
 
 // body reads the start of a request's body and refuses one that has the placeholder in it.
-func (x *swapper) body(r *http.Request) error {
+func (x *swapper) body(r *http.Request, b *bill) error {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil
+		return b.came(nil, true)
 	}
 	select {
 	case x.s.holding <- struct{}{}:
@@ -162,8 +173,8 @@ func (x *swapper) body(r *http.Request) error {
 	if bytes.Contains(start, p) {
 		return errInBody
 	}
-	r.Body = &watched{start: start, free: free, r: r.Body, find: p, x: x}
-	return nil
+	r.Body = &watched{start: start, free: free, r: r.Body, find: p, bill: b}
+	return b.came(start, len(start) < maxWhole)
 }
 
 var errInBody = &Refused{"the placeholder of a key stands in its body"}
@@ -175,7 +186,7 @@ type watched struct {
 	free  func() // once nothing of start is held any more
 	r     io.ReadCloser
 	find  []byte
-	x     *swapper
+	bill  *bill
 
 	tail []byte // the last bytes passed on, fewer than the placeholder has
 	err  error
@@ -187,6 +198,7 @@ func (w *watched) Read(b []byte) (int, error) {
 	}
 	var n int
 	var err error
+	var fresh bool
 	if len(w.start) > 0 {
 		n = copy(b, w.start)
 		if w.start = w.start[n:]; len(w.start) == 0 {
@@ -195,6 +207,7 @@ func (w *watched) Read(b []byte) (int, error) {
 		}
 	} else {
 		n, err = w.r.Read(b)
+		fresh = true
 	}
 	seen := append(w.tail, b[:n]...)
 	if bytes.Contains(seen, w.find) {
@@ -202,6 +215,12 @@ func (w *watched) Read(b []byte) (int, error) {
 		return 0, w.err
 	}
 	w.tail = bytes.Clone(seen[max(0, len(seen)-len(w.find)+1):])
+	if fresh {
+		if w.err = w.bill.came(b[:n], err == io.EOF); w.err != nil {
+			return 0, w.err
+		}
+	}
+	w.bill.passed(n, err == io.EOF)
 	return n, err
 }
 

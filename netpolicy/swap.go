@@ -25,8 +25,8 @@ type Swap struct {
 	// instead, and anything else is refused. Each is "METHOD /path", or "METHOD /path/"
 	// for all that is below. Without Requests everything else is passed on.
 	Requests, Empty []string
-	// Models are those of Requests that ask a model: each waits for Allow, and Metered
-	// is told what its answer used. Without Models all of them do.
+	// Models are those of Requests that ask a model: each waits for Allow and for Begin,
+	// whose Call is told what it used. Without Models all of them do.
 	Models []string
 
 	// Key is the key as it is now, and what takes that key out again: clean gives a
@@ -38,16 +38,14 @@ type Swap struct {
 	// Rejected is told that the real host answered 401 to a request that carried the key.
 	// It may be nil.
 	Rejected func()
-	// Allow is asked before a model is, and may wait as long as it likes. Its error is a
-	// sentence that the program reads. It may be nil.
+	// Allow is asked before a model is, and may wait as long as it likes: nothing of the
+	// request's body is held meanwhile. Its error is a sentence that the program reads. It
+	// may be nil.
 	Allow func(ctx context.Context) error
-	// Over is told of each request that Allow let through, once: when Metered has been told
-	// what it used, or when it has ended. It may be nil.
-	Over func()
-	// Metered is told what an answer used before the program sees its end, also of a
-	// broken-off one; and an estimate of what a request used that was sent and never
-	// answered. It may be nil.
-	Metered func(meter.Usage)
+	// Begin is asked next, with what the request uses at most as far as the start of its
+	// body tells, and may wait until there is room for that beside others. Its error is a
+	// sentence that the program reads. It may be nil: then nobody hears what was used.
+	Begin func(ctx context.Context, most meter.Usage) (Call, error)
 
 	// Roots are the authorities that the real hosts are checked against; nil
 	// means the machine's.

@@ -97,6 +97,33 @@ func newSwapping(t *testing.T, more ...func(*Swap)) *swapping {
 	return x
 }
 
+// call is a model call whose parts a test may leave out.
+type call struct {
+	asked func(meter.Usage) error
+	used  func(meter.Usage)
+	over  func()
+}
+
+func (c call) Asked(u meter.Usage) error {
+	if c.asked == nil {
+		return nil
+	}
+	return c.asked(u)
+}
+
+func (c call) Used(u meter.Usage) { c.used(u) }
+
+func (c call) Over() {
+	if c.over != nil {
+		c.over()
+	}
+}
+
+// billing lets each call begin.
+func billing(used func(meter.Usage), over func()) func(context.Context, meter.Usage) (Call, error) {
+	return func(context.Context, meter.Usage) (Call, error) { return call{used: used, over: over}, nil }
+}
+
 func (x *swapping) setKey(key string) {
 	x.keys.Lock()
 	defer x.keys.Unlock()
@@ -114,7 +141,7 @@ func (x *swapping) attach(t *testing.T) {
 			x.keys.Unlock()
 			return key, func(w io.Writer) io.WriteCloser { return &masked{w: w, key: key} }, err
 		},
-		Metered: func(u meter.Usage) { x.used <- u }, Roots: x.pool,
+		Begin: billing(func(u meter.Usage) { x.used <- u }, nil), Roots: x.pool,
 	}
 	x.more(&sw)
 	x.program = program{t, attached(t, Policy{Hosts: []string{"model.example.com", "example.com"}, Blocked: func(h string, _ int) { told <- h }, Swaps: []Swap{sw}})}

@@ -188,7 +188,7 @@ func TestSwapMetersFirst(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	x := newSwapping(t, func(sw *Swap) {
-		sw.Metered = func(u meter.Usage) { <-release; told <- u }
+		sw.Begin = billing(func(u meter.Usage) { <-release; told <- u }, nil)
 		sw.Key = func() (string, func(io.Writer) io.WriteCloser, error) {
 			return trueKey, func(w io.Writer) io.WriteCloser { return passing{w} }, nil
 		}

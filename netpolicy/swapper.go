@@ -117,6 +117,10 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 				say(w, http.StatusForbidden, "The box refuses this request: "+no.Why+".")
 				return
 			}
+			if no, unkept := errors.AsType[*unkept](err); unkept {
+				say(w, http.StatusBadGateway, no.Error())
+				return
+			}
 			say(w, http.StatusBadGateway, fmt.Sprintf("The box can't reach %s: %v.", x.t, err))
 		},
 	}
@@ -131,15 +135,18 @@ func (x *swapper) handler(tr http.RoundTripper) http.Handler {
 		case <-r.Context().Done():
 			return
 		}
-		r, over, ok := x.judge(w, r)
-		defer over()
-		if ok {
+		r, b, ok := x.judge(w, r)
+		defer b.end()
+		if !ok {
+			return
+		}
+		if b != nil {
 			ctx, end := x.outlive(r)
 			defer end()
-			ctx, settle := x.bill(ctx, r)
-			defer settle()
-			proxy.ServeHTTP(w, r.WithContext(ctx))
+			defer b.settle()
+			r = r.WithContext(ctx)
 		}
+		proxy.ServeHTTP(w, r)
 	})
 }
 
@@ -150,12 +157,9 @@ const (
 	maxAfterBytes = 10 << 20
 )
 
-// outlive is the context in which a request is passed on. A model's, whose cost stands in
-// its answer, goes on for a while when its program goes away; end ends it.
+// outlive is the context in which a model's request is passed on, whose cost stands in its
+// answer: it goes on for a while when its program goes away; end ends it.
 func (x *swapper) outlive(r *http.Request) (ctx context.Context, end func()) {
-	if x.sw.Metered == nil || !x.sw.asksModel(r) {
-		return r.Context(), func() {}
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	var late *time.Timer
 	gone := make(chan struct{})

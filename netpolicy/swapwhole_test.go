@@ -64,7 +64,7 @@ func TestSwapHolds(t *testing.T) {
 	leave := make(chan struct{})
 	var asked atomic.Int64
 	x := newSwapping(t, func(sw *Swap) {
-		sw.Metered = func(meter.Usage) {}
+		sw.Begin = billing(func(meter.Usage) {}, nil)
 		sw.Allow = func(ctx context.Context) error {
 			asked.Add(1)
 			select {

@@ -4,7 +4,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/shopspring/decimal"
@@ -94,4 +96,23 @@ func (p *Prices) Cost(model string, n Tokens) Cents {
 		sum = sum.Add(Cents{part.rate.d.Mul(decimal.NewFromInt(part.count)).Shift(-6)})
 	}
 	return sum
+}
+
+// AtMost is what a request costs at most that has its model read and write so many
+// tokens: all that it reads may go into the cache, too. Without a model's name it is the
+// dearest.
+func (p *Prices) AtMost(model string, read, written int64) Cents {
+	models := []string{model}
+	if model == "" {
+		models = slices.Collect(maps.Keys(p.Models))
+	}
+	var most Cents
+	for _, m := range models {
+		for _, n := range []Tokens{{Input: read, Output: written}, {CacheWrite: read, Output: written}} {
+			if c := p.Cost(m, n); c.Cmp(most) > 0 {
+				most = c
+			}
+		}
+	}
+	return most
 }

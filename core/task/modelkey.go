@@ -38,7 +38,7 @@ func (w *wire) swap(p *netpolicy.Policy, k *ModelKey, ca *authority.Authority) {
 	model := netpolicy.Swap{
 		Hosts: k.Hosts, Header: k.Header, Placeholder: k.Placeholder, Authority: ca,
 		Requests: k.Requests, Empty: k.Empty, Models: k.Models,
-		Key: m.use, Rejected: m.rejected, Allow: m.allow, Over: m.calls.over, Metered: m.metered,
+		Key: m.use, Rejected: m.rejected, Allow: m.permitted, Begin: m.begin,
 	}
 	p.Swaps = append(p.Swaps, model)
 	if len(k.Quiet) > 0 {
@@ -75,12 +75,6 @@ func (m modelWire) once(sentence string) {
 	}
 }
 
-// allow holds a model call until the budget has room for it beside those that are out,
-// and agents may work.
-func (m modelWire) allow(ctx context.Context) error {
-	return m.calls.begin(ctx, m.permitted, func() (booked, bound budget.Cents, err error) { return m.q.modelCost(m.id) })
-}
-
 // permitted holds a model call until the owner lets it go on.
 func (m modelWire) permitted(ctx context.Context) error {
 	yes, err := m.q.AllowModel(ctx, m.id)
@@ -93,30 +87,27 @@ func (m modelWire) permitted(ctx context.Context) error {
 	return m.q.Going(ctx)
 }
 
-// metered books what an answer used.
-func (m modelWire) metered(u meter.Usage) {
-	n := budget.Tokens{Input: u.Input, Output: u.Output, CacheWrite: u.CacheWrite, CacheRead: u.CacheRead}
-	what := "model"
-	if u.Estimate {
-		what = "model (estimate)"
-	}
-	model := cmp.Or(u.Model, "unknown") // without a name it would be summed up with what tools spent
-	if err := m.q.Metered(context.Background(), m.id, what, model, n); err != nil {
-		m.q.opt.Slog.Error("what a model cost was not booked", "task", m.id, "model", u.Model, "why", err)
-	}
-}
-
 // Names of the fields of a cost event that only the fold reads.
 const (
 	fieldMetered = "metered" // true: the box itself saw what the model used
 	fieldTold    = "told"    // the counts that the worker told, where not all of them were booked
+	fieldCall    = "call"    // which request it was that the box saw, as modelCall has it
 )
 
-// Metered books what the box saw a model use. It is booked though the task ended
-// meanwhile: the money is gone.
-func (t *Tasks) Metered(ctx context.Context, id, what, model string, n budget.Tokens) error {
-	n = n.Most(budget.MaxTokens)
-	ev, err := t.costEvent(id, what, model, n, actionlog.Field{Name: fieldMetered, Value: json.RawMessage("true")})
+// Metered books what the box saw a model use, by a request that call names. It is booked
+// though the task ended meanwhile: the money is gone.
+func (t *Tasks) Metered(ctx context.Context, id, call string, u meter.Usage) error {
+	n := budget.Tokens{Input: u.Input, Output: u.Output, CacheWrite: u.CacheWrite, CacheRead: u.CacheRead}.Most(budget.MaxTokens)
+	what := "model"
+	if u.Estimate {
+		what = "model (estimate)"
+	}
+	name, err := json.Marshal(call)
+	if err != nil {
+		return err
+	}
+	model := cmp.Or(u.Model, "unknown") // without a name it would be summed up with what tools spent
+	ev, err := t.costEvent(id, what, model, n, actionlog.Field{Name: fieldMetered, Value: json.RawMessage("true")}, actionlog.Field{Name: fieldCall, Value: name})
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ func (t *Tasks) Run(ctx context.Context, b Broker) error {
 	if err := t.mend(ctx); err != nil {
 		return err
 	}
+	if err := t.bookKept(ctx); err != nil {
+		return err
+	}
 	look := func() {
 		if changed := t.lookAtDisk(); changed || t.unsure() {
 			q.workers.Go(t.hold) // the kernel takes its time, and the queue goes on

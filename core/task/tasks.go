@@ -14,6 +14,7 @@ import (
 
 	"gurtos/core/actionlog"
 	"gurtos/core/budget"
+	"gurtos/core/durable"
 	"gurtos/core/settings"
 	"gurtos/netpolicy/authority"
 	"gurtos/sandbox"
@@ -107,6 +108,7 @@ type Options struct {
 	Prices    *budget.Prices // what models cost; ListPrices when nil
 	Model     string         // BOX_MODEL; DefaultModel when empty
 	Canary    Canary         // makes each task's false keys; nil for none
+	Disk      durable.FS     // of BOX_HOME/model-calls; durable.Disk when nil
 	Now       func() time.Time
 	// Synced says whether a time server was heard since the machine started; nil for never.
 	Synced func() bool
@@ -178,6 +180,9 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	}
 	if o.Prices == nil {
 		o.Prices = budget.ListPrices()
+	}
+	if o.Disk == nil {
+		o.Disk = durable.Disk
 	}
 	t := &Tasks{
 		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},
