@@ -35,6 +35,8 @@ type Health struct {
 	Version string `json:"version"`
 	Paused  bool   `json:"paused"`
 	Error   string `json:"error"` // why not ok
+
+	LogDamaged bool `json:"logDamaged"` // not ok because lines of the action log are not what was written
 }
 
 // A Pair is a link that pairs one device.

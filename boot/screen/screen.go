@@ -24,6 +24,7 @@ const lastWait = 5 * time.Second
 // A Screen keeps the consoles at the newest status.
 type Screen struct {
 	Enter func()                     // somebody pressed Enter on a console that is no keyboard's; may be nil
+	Line  func(string)               // somebody typed a line, on whichever console, while the status asks for one; may be nil
 	Shell func(console.Console) bool // whether a console's input is a shell's, and not ours to read; may be nil
 
 	ring *ring.Ring
@@ -38,6 +39,7 @@ type pane struct {
 	console console.Console
 	term    *terminal
 	text    *console.Pane
+	typed   string // of a line; guarded by Screen.mu
 }
 
 // New makes a screen that shows nothing yet.
@@ -61,9 +63,7 @@ func (s *Screen) Attach(ctx context.Context, list []console.Console) {
 		s.open = append(s.open, p)
 		if s.Shell == nil || !s.Shell(c) {
 			term.silence()
-			if !c.Screen { // a keyboard is read by package keys
-				guard.Go("reading console "+c.Name, func() { s.read(term) })
-			}
+			guard.Go("reading console "+c.Name, func() { s.read(p) })
 		}
 		if c.Screen {
 			guard.Go("showing on console "+c.Name, func() { s.serve(ctx, p) })
@@ -109,18 +109,51 @@ func (s *Screen) run(ctx context.Context, p *pane) {
 	})
 }
 
-// read waits for Enter, until the terminal is gone.
-func (s *Screen) read(t *terminal) {
-	r := bufio.NewReader(t)
+// read hears what is typed, until the terminal is gone.
+func (s *Screen) read(p *pane) {
+	r := bufio.NewReader(p.term)
 	for {
 		c, err := r.ReadByte()
 		if err != nil {
 			return
 		}
-		if (c == '\n' || c == '\r') && s.Enter != nil {
+		if (c == '\n' || c == '\r') && !p.console.Screen && s.Enter != nil { // a keyboard's Enter is heard by package keys
 			s.Enter()
 		}
+		if line := s.key(p, c); line != "" && s.Line != nil {
+			s.Line(line)
+		}
 	}
+}
+
+// mostTyped is how many characters a line may have.
+const mostTyped = 40
+
+// key takes what was typed on a console, shows it there, and gives the line that it
+// ends. Nothing that was typed before the status asked for a line is part of one.
+func (s *Screen) key(p *pane, c byte) (line string) {
+	s.mu.Lock()
+	echo := ""
+	switch n := len(p.typed); {
+	case s.status.Ask == "":
+		p.typed = ""
+	case c == '\n' || c == '\r':
+		line, p.typed, echo = strings.TrimSpace(p.typed), "", "\n"
+	case c == '\b' || c == 0x7f:
+		if n > 0 {
+			p.typed, echo = p.typed[:n-1], "\b \b"
+		}
+	case c >= ' ' && c < 0x7f && n < mostTyped:
+		p.typed, echo = p.typed+string(rune(c)), string(rune(c))
+	}
+	if p.console.Screen && echo != "" {
+		s.draw(p)
+	}
+	s.mu.Unlock()
+	if !p.console.Screen && echo != "" {
+		_, _ = io.WriteString(p.term, echo) // a console that is gone shows in the pane's error
+	}
+	return line
 }
 
 func (s *Screen) lost(p *pane, err error) {
@@ -147,6 +180,9 @@ func (s *Screen) Update(change func(*Status)) {
 		return
 	}
 	for _, p := range s.open {
+		if s.status.Ask != old.Ask {
+			p.typed = ""
+		}
 		if !p.console.Screen && onlyDoing(old, s.status) {
 			continue // the log tells each phase already
 		}
@@ -169,7 +205,9 @@ func (s *Screen) Status() Status {
 func (s *Screen) draw(p *pane) {
 	if p.console.Screen {
 		rows, cols := p.term.size()
-		p.text.Show(s.status.Drawing(rows, cols))
+		shown := s.status
+		shown.typed = p.typed
+		p.text.Show(shown.Drawing(rows, cols))
 		return
 	}
 	p.text.Show(s.status.Lines())

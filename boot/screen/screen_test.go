@@ -36,6 +36,12 @@ var (
 		},
 	}
 	starting = Status{State: Starting, Doing: "data disk"}
+	asking   = Status{
+		Version: "0.1.0", Slot: "a", Name: "gurtos-x4k2", State: Degraded,
+		Ask:     "type  cut out  and press Enter to have the damaged lines cut out",
+		Reasons: []string{"The action log is damaged."},
+		typed:   "cut",
+	}
 )
 
 func golden(t *testing.T, name, got string) {
@@ -56,7 +62,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestLines(t *testing.T) {
-	golden(t, "lines", ready.Lines()+degraded.Lines()+starting.Lines())
+	golden(t, "lines", ready.Lines()+degraded.Lines()+starting.Lines()+asking.Lines())
 }
 
 func TestDrawing(t *testing.T) {
@@ -64,7 +70,7 @@ func TestDrawing(t *testing.T) {
 		name       string
 		s          Status
 		rows, cols int
-	}{{"ready-50x160", ready, 50, 160}, {"ready-25x80", ready, 25, 80}, {"degraded-25x80", degraded, 25, 80}, {"degraded-5x40", degraded, 5, 40}} {
+	}{{"ready-50x160", ready, 50, 160}, {"ready-25x80", ready, 25, 80}, {"degraded-25x80", degraded, 25, 80}, {"degraded-5x40", degraded, 5, 40}, {"asking-25x80", asking, 25, 80}} {
 		got := c.s.Drawing(c.rows, c.cols)
 		golden(t, c.name, got)
 		body := got[strings.Index(got, "\x1b[2J")+4:]
@@ -156,6 +162,49 @@ func TestEnter(t *testing.T) {
 		}
 		if got := read(); !shell && strings.Contains(got, "x") {
 			t.Errorf("what was typed stands on the screen: %q", got)
+		}
+	}
+}
+
+// A line is heard from a screen's keyboard as from a serial line while one is asked for,
+// and shown as it is typed; what was typed before is no part of it.
+func TestAsk(t *testing.T) {
+	for _, drawn := range []bool{false, true} {
+		path, read, typed := terminalWithInput(t)
+		lines, enters := make(chan string, 4), make(chan struct{}, 4)
+		s := New(ring.New(10, time.Now()), log.New(io.Discard, "", 0))
+		s.Line = func(line string) { lines <- line }
+		s.Enter = func() { enters <- struct{}{} }
+		s.Attach(t.Context(), []console.Console{{Name: "pts", Path: path, Screen: drawn}})
+		typed("cut out\rcut ")
+		if !drawn {
+			<-enters // then it has read the line, too
+		}
+		before := read()
+		if strings.Contains(before, "cut") {
+			t.Errorf("shown though nothing was asked: %q", before)
+		}
+		s.Update(func(st *Status) { st.Ask = "type cut out" })
+		typed("xut\x7f\x7f\x7fcu")
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(read()[len(before):], map[bool]string{false: "cu", true: "typed     cu_"}[drawn]); {
+			if time.Now().After(deadline) {
+				t.Fatalf("what is typed is not shown: %q", read()[len(before):])
+			}
+		}
+		typed("t out\r")
+		select {
+		case got := <-lines:
+			if got != "cut out" {
+				t.Errorf("heard %q", got)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing was heard: %q", read())
+		}
+		s.Update(func(st *Status) { st.Ask = "" })
+		select {
+		case got := <-lines:
+			t.Errorf("heard %q, too", got)
+		default:
 		}
 	}
 }

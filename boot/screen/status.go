@@ -27,13 +27,16 @@ type Status struct {
 	Open      []string // where the portal is
 	Pair      string   // a link that pairs a device; "" when none is open
 	Hint      string   // what a key would do
+	Ask       string   // what a line that is typed would do; "" when none is waited for
 	Clock     string   // whether the time is trusted
 	Reasons   []string // why it is not as it should be, in sentences
+
+	typed string // on the screen that is drawn, of the line that Ask is about
 }
 
 func (s Status) equal(o Status) bool {
 	return s.Version == o.Version && s.Slot == o.Slot && s.Name == o.Name && s.State == o.State && s.Doing == o.Doing && s.Pair == o.Pair &&
-		s.Hint == o.Hint && s.Clock == o.Clock && slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.Open, o.Open) && slices.Equal(s.Reasons, o.Reasons)
+		s.Hint == o.Hint && s.Ask == o.Ask && s.Clock == o.Clock && slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.Open, o.Open) && slices.Equal(s.Reasons, o.Reasons)
 }
 
 func (s Status) title() string {
@@ -58,6 +61,12 @@ func (s Status) facts() [][2]string {
 		state += ": " + s.Doing
 	}
 	f = append(f, [2]string{"state", state})
+	if s.Ask != "" { // early: a low screen has no room for all of it
+		f = append(f, [2]string{"ask", s.Ask})
+	}
+	if s.typed != "" {
+		f = append(f, [2]string{"typed", s.typed + "_"})
+	}
 	for _, a := range s.Addresses {
 		f = append(f, [2]string{"address", a})
 	}

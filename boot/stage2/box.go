@@ -64,6 +64,7 @@ type Box struct {
 	disks chan struct{} // a block device came or went; room for one
 	wake  chan struct{} // the network has changed, for the clock; room for one
 	enter chan struct{} // somebody pressed Enter; room for one
+	lines chan string   // that somebody typed when asked for one; room for one
 	again chan struct{} // addresses have changed, for the pairing link; room for one
 	end   chan power.How
 
@@ -72,6 +73,7 @@ type Box struct {
 	known    clock.Known
 	writable bool // the data disk is mounted and can be written to
 	health   health
+	damaged  bool      // boxd says that its log is
 	stopping time.Time // zero until the shutdown began
 }
 
@@ -91,6 +93,7 @@ func New(r *ring.Ring, start time.Time) *Box {
 		disks:  make(chan struct{}, 1),
 		wake:   make(chan struct{}, 1),
 		enter:  make(chan struct{}, 1),
+		lines:  make(chan string, 1),
 		again:  make(chan struct{}, 1),
 		end:    make(chan power.How, 4),
 	}

@@ -88,6 +88,12 @@ func (b *Box) console(ctx context.Context) error {
 		return errors.New("there is no console to show anything on")
 	}
 	b.screen.Enter = func() { poke(b.enter) }
+	b.screen.Line = func(line string) {
+		select {
+		case b.lines <- line:
+		default: // one that came just before is being looked at
+		}
+	}
 	b.screen.Shell = func(c console.Console) bool { return b.debugShell() && c.Name == "ttyS0" }
 	// Not ended with the rest: the shutdown is to be seen too.
 	b.screen.Attach(context.WithoutCancel(ctx), list)

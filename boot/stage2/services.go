@@ -19,6 +19,7 @@ import (
 	"gurtos/boot/screen"
 	"gurtos/boot/supervise"
 	"gurtos/boot/watchdog"
+	"gurtos/core/config"
 	"gurtos/core/durable"
 	"gurtos/image/layout"
 )
@@ -47,6 +48,7 @@ func (b *Box) startServices(ctx context.Context, wait *sync.WaitGroup) error {
 				"BOX_TASKS_ROOT=" + layout.TasksRoot,
 			},
 			Grace: grace,
+			Hold:  config.ExitDamaged,
 		},
 		Ring:   b.Ring,
 		Log:    b.log,

@@ -26,6 +26,7 @@ const (
 type health struct {
 	began    time.Time // when boxd was to be there
 	answered time.Time // zero until it answered first
+	held     bool      // it waits for a person, or is held while something is mended
 }
 
 // well says whether the watchdog is to be fed.
@@ -39,7 +40,7 @@ func (h health) well(now, stopping time.Time) bool {
 	switch {
 	case !stopping.IsZero():
 		return now.Sub(stopping) < endTime
-	case h.began.IsZero(): // there is no data disk: a restart would help nobody
+	case h.began.IsZero(), h.held: // there is no data disk, or a damaged log: a restart would help nobody
 		return true
 	case h.answered.IsZero():
 		return now.Sub(h.began) < firstRun
@@ -54,15 +55,24 @@ func (b *Box) watch(ctx context.Context) {
 	b.mu.Unlock()
 	b.screen.Update(func(s *screen.Status) { s.State, s.Doing = screen.Starting, "boxd" })
 	p := pairer{box: b, until: time.Now().Add(pairing)}
+	d := door{box: b}
 	for {
 		next := askSoon
 		if b.ask(ctx) {
 			next = askLater
-			p.refresh(ctx)
+			if !d.open {
+				p.refresh(ctx)
+			}
 		}
+		d.look(ctx)
 		select {
 		case <-time.After(next):
+		case line := <-b.lines:
+			d.hear(ctx, line)
 		case <-b.enter:
+			if d.open { // it ended a line
+				continue
+			}
 			p.until = later(p.until, time.Now().Add(onEnter))
 			p.asked = true
 		case <-b.again:
@@ -94,6 +104,7 @@ func (b *Box) ask(ctx context.Context) bool {
 	if err == nil {
 		b.health.answered = now
 	}
+	b.damaged = err == nil && h.LogDamaged
 	silent, limit := now.Sub(b.health.answered), silence
 	if first {
 		silent, limit = now.Sub(b.health.began), starting
@@ -102,6 +113,9 @@ func (b *Box) ask(ctx context.Context) bool {
 	if err != nil {
 		st := b.services[0].State()
 		switch {
+		case st.Held:
+			b.because("boxd", "")
+			return false // the door says what is wrong
 		case !st.Running && st.LastExit != "":
 			b.because("boxd", fmt.Sprintf("The box's daemon, boxd, %s; it is started again.", st.LastExit))
 		case silent >= limit:
@@ -119,13 +133,13 @@ func (b *Box) ask(ctx context.Context) bool {
 		b.log.Printf("boxd answers, %d ms after the kernel's start", b.since())
 	}
 	text := ""
-	if !h.OK {
+	if !h.OK && !h.LogDamaged { // of that the door tells
 		text = "The box's daemon, boxd, is not well: " + h.Error + "."
 	}
 	b.because("boxd", text)
 	b.mu.Lock()
 	state := screen.Ready
-	if len(b.reasons) > 0 {
+	if len(b.reasons) > 0 || !h.OK {
 		state = screen.Degraded
 	}
 	b.mu.Unlock()

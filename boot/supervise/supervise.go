@@ -33,11 +33,13 @@ type Service struct {
 	Args  []string
 	Env   []string
 	Grace time.Duration // between SIGTERM and SIGKILL
+	Hold  int           // the exit code after which no start helps: it waits for Again then; 0 for none
 }
 
 // A State is how a service fares.
 type State struct {
 	Running  bool
+	Held     bool      // it is not to run until Again
 	Since    time.Time // of running or not
 	Starts   int
 	LastExit string // how it last ended, "" when it never did
@@ -53,6 +55,8 @@ type Supervisor struct {
 
 	mu    sync.Mutex
 	state State
+	end   context.CancelFunc // ends what runs
+	news  chan struct{}      // closed when something of the state has changed; nil when nobody waits for that
 }
 
 // State is the newest state.
@@ -66,22 +70,92 @@ func (s *Supervisor) set(change func(*State)) {
 	s.mu.Lock()
 	change(&s.state)
 	s.state.Since = time.Now()
+	s.tell()
 	s.mu.Unlock()
 	if s.Changed != nil {
 		s.Changed()
 	}
 }
 
+// tell wakes who waits for a change. mu is held.
+func (s *Supervisor) tell() {
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
+	}
+}
+
+// until waits for a state, and says whether it came before ctx ended.
+func (s *Supervisor) until(ctx context.Context, is func(State) bool) bool {
+	for {
+		s.mu.Lock()
+		if is(s.state) {
+			s.mu.Unlock()
+			return ctx.Err() == nil
+		}
+		if s.news == nil {
+			s.news = make(chan struct{})
+		}
+		news := s.news
+		s.mu.Unlock()
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Hold ends the service and keeps it from running until Again. It says whether nothing of
+// it runs any more, which is not so only when ctx ended first.
+func (s *Supervisor) Hold(ctx context.Context) bool {
+	s.mu.Lock()
+	s.state.Held = true
+	if s.end != nil {
+		s.end()
+	}
+	s.tell()
+	s.mu.Unlock()
+	return s.until(ctx, func(st State) bool { return !st.Running })
+}
+
+// Again lets a service run that is held.
+func (s *Supervisor) Again() {
+	s.set(func(st *State) { st.Held, st.LastExit = false, "" })
+}
+
+// begin enters a run. It is false when the service was held just now.
+func (s *Supervisor) begin(end context.CancelFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Held {
+		return false
+	}
+	s.state.Running, s.end = true, end
+	return true
+}
+
 // Run keeps the service running until ctx ends, and returns when it has
 // stopped.
 func (s *Supervisor) Run(ctx context.Context) {
 	delay := firstDelay
-	for ctx.Err() == nil {
+	for s.until(ctx, func(st State) bool { return !st.Held }) {
+		run, end := context.WithCancel(ctx)
+		if !s.begin(end) {
+			end()
+			continue
+		}
 		began := time.Now()
-		how := s.once(ctx)
+		how := s.once(run)
+		end()
 		if ctx.Err() != nil {
 			s.Log.Printf("%s: %s", s.Service.Name, how)
 			return
+		}
+		if s.State().Held {
+			s.Log.Printf("%s: %s; it is not started again by itself", s.Service.Name, how)
+			delay = firstDelay
+			continue
 		}
 		if time.Since(began) >= settled {
 			delay = firstDelay
@@ -96,7 +170,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 	}
 }
 
-// once runs the service to its end and says how it ended.
+// once runs the service to its end, or until ctx ends, and says how it ended.
 func (s *Supervisor) once(ctx context.Context) (how string) {
 	cmd := exec.Command(s.Service.Path, s.Service.Args...)
 	cmd.Env = s.Service.Env
@@ -119,7 +193,7 @@ func (s *Supervisor) once(ctx context.Context) (how string) {
 	}
 	if err := proc.Start(cmd); err != nil {
 		how = fmt.Sprintf("does not start: %v", err)
-		s.set(func(st *State) { st.LastExit = how })
+		s.set(func(st *State) { st.Running, st.LastExit = false, how })
 		return how
 	}
 	s.set(func(st *State) { st.Running, st.Starts = true, st.Starts+1 })
@@ -140,7 +214,8 @@ func (s *Supervisor) once(ctx context.Context) (how string) {
 			how += ": " + why
 		}
 	}
-	s.set(func(st *State) { st.Running, st.LastExit = false, how })
+	held := s.Service.Hold != 0 && proc.ExitCode(err) == s.Service.Hold
+	s.set(func(st *State) { st.Running, st.Held, st.LastExit = false, st.Held || held, how })
 	return how
 }
 

@@ -35,9 +35,15 @@ func await(t *testing.T, what string, ok func() bool) {
 // start runs a shell script as a service.
 func start(t *testing.T, script string, grace time.Duration) (s *Supervisor, stop func(), lines func() string) {
 	t.Helper()
+	return startHeld(t, script, grace, 0)
+}
+
+// startHeld is start of one that is held after an exit code.
+func startHeld(t *testing.T, script string, grace time.Duration, hold int) (s *Supervisor, stop func(), lines func() string) {
+	t.Helper()
 	r := ring.New(200, time.Now())
 	s = &Supervisor{
-		Service: Service{Name: "svc", Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/usr/bin:/bin"}, Grace: grace},
+		Service: Service{Name: "svc", Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/usr/bin:/bin"}, Grace: grace, Hold: hold},
 		Ring:    r,
 		Log:     log.New(r.Writer("log"), "", 0),
 	}
@@ -154,5 +160,47 @@ func TestMissingProgram(t *testing.T) {
 	<-done
 	if how := s.State().LastExit; !strings.Contains(how, "does not start") || !strings.Contains(how, "no such file") {
 		t.Errorf("LastExit = %q", how)
+	}
+}
+
+// A service that ends with the code after which no start helps is not started again
+// before it is let.
+func TestHeldByItsCode(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mended")
+	s, stop, lines := startHeld(t, `[ -e `+file+` ] || { echo 'svc: the log is damaged' >&2; exit 65; }; echo up; exec sleep 600`, time.Second, 65)
+	await(t, "held", func() bool { return s.State().Held })
+	if st := s.State(); st.Running || st.Starts != 1 || st.LastExit != "ended with exit status 65: the log is damaged" {
+		t.Errorf("state %+v", st)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Again()
+	await(t, "up", func() bool { return strings.Contains(lines(), "svc: up") })
+	if st := s.State(); st.Held || st.Starts != 2 {
+		t.Errorf("state %+v", st)
+	}
+	stop()
+	if !strings.Contains(lines(), "exit status 65: the log is damaged; it is not started again by itself") {
+		t.Errorf("the log says\n%s", lines())
+	}
+}
+
+// One that runs can be held: it ends in order, and runs again when it is let.
+func TestHold(t *testing.T) {
+	s, stop, lines := start(t, `trap 'echo in order; exit 0' TERM; echo up; while :; do sleep 0.05; done`, 20*time.Second)
+	await(t, "up", func() bool { return strings.Contains(lines(), "svc: up") })
+	if !s.Hold(t.Context()) {
+		t.Fatal("it still runs")
+	}
+	if st := s.State(); st.Running || !st.Held || st.Starts != 1 || !strings.Contains(lines(), "svc: in order") {
+		t.Errorf("state %+v\n%s", st, lines())
+	}
+	s.Again()
+	await(t, "a second start", func() bool { return s.State().Starts == 2 && strings.Count(lines(), "svc: up") == 2 })
+	s.Hold(t.Context())
+	stop() // ends a held one, too
+	if st := s.State(); st.Starts != 2 {
+		t.Errorf("state %+v", st)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // the time zones of the settings, on machines without any
 
+	"gurtos/core/actionlog"
 	"gurtos/core/box"
 	"gurtos/core/config"
 	"gurtos/portal/kit"
@@ -29,7 +30,7 @@ const usage = `boxd is the daemon of a GurtOS box. It takes no arguments; the en
   BOX_MODEL             model of Droid tasks that name none
   BOX_APPROVAL_WAIT_MS  how long a question waits before it is told to be pending (150000)
 
-SIGTERM ends it in order. A damaged action log stops it at the start: see box help log quarantine.
+SIGTERM ends it in order. A damaged action log stops it at the start, with exit code 65: see box help log quarantine.
 `
 
 func main() {
@@ -43,8 +44,16 @@ func main() {
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "boxd:", err)
-		os.Exit(1)
+		os.Exit(code(err))
 	}
+}
+
+// code is the exit code of an error.
+func code(err error) int {
+	if errors.As(err, new(*actionlog.DamageError)) {
+		return config.ExitDamaged
+	}
+	return 1
 }
 
 func run() error {

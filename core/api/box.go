@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gurtos/core/actionlog"
 	"gurtos/core/budget"
 	"gurtos/core/task"
 )
@@ -25,6 +27,8 @@ type Health struct {
 	Paused  bool   `json:"paused" doc:"Whether all agents stand still."`
 	State   string `json:"state,omitempty" doc:"Why no agent works: paused, or paused: disk full."`
 	Error   string `json:"error,omitempty" doc:"Why the box takes no work."`
+
+	LogDamaged bool `json:"logDamaged,omitempty" doc:"The box takes no work because lines of its action log are not what was written."`
 }
 
 func (s *Server) health(c *call) error {
@@ -32,6 +36,7 @@ func (s *Server) health(c *call) error {
 	h := Health{OK: true, Version: s.opt.Version, Edition: s.opt.Edition, Paused: state != "", State: state}
 	if err := s.broken(); err != nil {
 		h.OK, h.Error = false, "the action log can't be written: "+err.Error()
+		h.LogDamaged = errors.As(err, new(*actionlog.DamageError))
 	}
 	return c.json(http.StatusOK, h)
 }

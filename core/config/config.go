@@ -19,6 +19,10 @@ const Edition = "core"
 // missing, boxd runs on somebody's machine.
 const BootFile = "/run/gurtos/boot.json"
 
+// ExitDamaged is what boxd ends with when it doesn't start on a damaged action log, as
+// EX_DATAERR of sysexits.h: no restart mends that, a person has to decide.
+const ExitDamaged = 65
+
 // A Unix socket's path has at most 107 bytes (sun_path without its NUL), and the
 // longest below BOX_HOME is a task's broker.sock.
 const (

@@ -1,0 +1,135 @@
+package stage2
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gurtos/boot/boxd"
+	"gurtos/boot/ring"
+	"gurtos/boot/supervise"
+	"gurtos/core/config"
+)
+
+// programs are a boxd and a box command as shell scripts, over a log that is a file.
+type programs struct {
+	*Box
+	t   *testing.T
+	dir string
+}
+
+func newPrograms(t *testing.T, log, quarantine string) *programs {
+	p := &programs{t: t, dir: t.TempDir(), Box: New(ring.New(1000, time.Now()), time.Now())}
+	p.write("log", log)
+	p.script("boxd", `[ "$(cat log)" = whole ] && exec sleep 600; echo "boxd: line 2 of log.jsonl is changed" >&2; exit 65`)
+	p.script("box", `case "$1 $2" in
+		"log verify") [ "$(cat log)" = whole ] && echo "The log is whole." && exit 0
+			echo "Line 2 was changed."; echo "Known gap: line 1"; echo "The log is not whole: 1 fault in 3 lines."; echo "box: the action log is not as it was written" >&2; exit 1;;
+		"log quarantine") `+quarantine+`;;
+		*) exit 2;; esac`)
+	p.boxd = boxd.New(filepath.Join(p.dir, "box.sock"))
+	p.services = []*supervise.Supervisor{{
+		Service: supervise.Service{Name: "boxd", Path: filepath.Join(p.dir, "boxd"), Env: []string{"PATH=/usr/bin:/bin"}, Grace: 20 * time.Second, Hold: config.ExitDamaged},
+		Ring:    p.Ring, Log: p.log,
+	}}
+	ctx, end := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	for _, run := range []func(context.Context){p.services[0].Run, p.watch} {
+		wait.Add(1)
+		go func() { defer wait.Done(); run(ctx) }()
+	}
+	t.Cleanup(func() { end(); wait.Wait() })
+	return p
+}
+
+func (p *programs) write(name, text string) {
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *programs) script(name, text string) {
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte("#!/bin/sh\ncd "+p.dir+"\n"+text+"\n"), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// until waits for a state of the box.
+func (p *programs) until(what string, ok func() bool) {
+	p.t.Helper()
+	late := time.After(2 * time.Minute)
+	for tick := time.Tick(10 * time.Millisecond); !ok(); {
+		select {
+		case <-tick:
+		case <-late:
+			p.t.Fatalf("not so yet: %s; the screen shows\n%s", what, p.screen.Status().Lines())
+		}
+	}
+}
+
+func (p *programs) asks() bool { return p.screen.Status().Ask != "" }
+
+func (p *programs) reasons() string { return strings.Join(p.screen.Status().Reasons, "\n") }
+
+// A box whose log is damaged starts boxd once, says what is damaged and what can be done,
+// and cuts nothing out before somebody at a console types the words for it.
+func TestDoor(t *testing.T) {
+	p := newPrograms(t, "damaged", `echo "Known gap: line 2 was cut out as damaged."; echo whole >log`)
+	p.until("the question", p.asks)
+	for _, want := range []string{"Line 2 was changed. The log is not whole", "Nothing is thrown away", "no longer knows"} {
+		if !strings.Contains(p.reasons(), want) {
+			t.Errorf("the reasons lack %q:\n%s", want, p.reasons())
+		}
+	}
+	if strings.Contains(p.reasons(), "started again") || strings.Contains(p.reasons(), "Known gap") {
+		t.Errorf("the reasons are\n%s", p.reasons())
+	}
+	if !p.well() {
+		t.Error("the watchdog is not fed while a person is waited for")
+	}
+	p.lines <- "yes"
+	p.until("the answer to another line", func() bool { return strings.Contains(p.reasons(), `Typed was "yes", which changes nothing.`) })
+	if st := p.services[0].State(); !st.Held || st.Starts != 1 || !p.asks() {
+		t.Errorf("after another line: %+v", st)
+	}
+	if text, _ := os.ReadFile(filepath.Join(p.dir, "log")); string(text) != "damaged" {
+		t.Errorf("the log is %q", text)
+	}
+	p.lines <- yes
+	p.until("boxd runs", func() bool { return p.services[0].State().Running })
+	p.until("no question", func() bool { return !p.asks() && p.reasons() == "" })
+	if said := strings.Join(p.Ring.Last(1000), "\n"); !strings.Contains(said, "somebody at a console has") || !strings.Contains(said, "Known gap: line 2 was cut out") {
+		t.Errorf("the log of the init says\n%s", said)
+	}
+}
+
+// Where cutting out fails people learn why, and are asked again.
+func TestDoorThatFails(t *testing.T) {
+	p := newPrograms(t, "damaged", `echo "box: no space left on device" >&2; exit 1`)
+	p.until("the question", p.asks)
+	p.lines <- yes
+	p.until("the fault, and the question again", func() bool {
+		return p.asks() && strings.Contains(p.reasons(), "could not be cut out: box log quarantine: exit status 1: no space left on device.")
+	})
+	p.script("box", `[ "$2" = quarantine ] && echo whole >log; exit 0`)
+	p.lines <- yes
+	p.until("boxd runs", func() bool { return p.services[0].State().Running })
+	p.until("no question", func() bool { return !p.asks() && p.reasons() == "" })
+}
+
+// Nobody is asked, and nothing that is typed does anything, on a box whose log is whole.
+func TestDoorIsShut(t *testing.T) {
+	p := newPrograms(t, "whole", `echo cut >log`)
+	p.until("boxd runs", func() bool { return p.services[0].State().Running })
+	p.lines <- yes
+	p.until("it is heard", func() bool { return len(p.lines) == 0 })
+	p.lines <- yes // room again: the first was looked at
+	p.until("it is heard, too", func() bool { return len(p.lines) == 0 })
+	if text, _ := os.ReadFile(filepath.Join(p.dir, "log")); string(text) != "whole" || p.asks() {
+		t.Errorf("the log is %q; asked: %v", text, p.asks())
+	}
+}
