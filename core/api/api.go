@@ -53,8 +53,8 @@ type Tasks interface {
 	Tree(ctx context.Context, workspace string) (*layers.Tree, error) // the workspace and every done task
 	PutFiles(ctx context.Context, workspace string, fill func(*layers.Writer) error, by string) (task.Task, error)
 	DeleteFile(ctx context.Context, workspace, path, by string) (task.Task, error)
-	UndoPreview(ctx context.Context, id string) ([]task.UndoPath, error)
-	Changes(ctx context.Context, id string) ([]task.Change, error)
+	UndoPreview(ctx context.Context, id string, fn func(task.UndoPath) error) error
+	EachChange(ctx context.Context, id string, fn func(task.Change) error) error
 	Diff(ctx context.Context, id, path string) (string, error)
 }
 

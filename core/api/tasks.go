@@ -53,11 +53,9 @@ func (s *Server) task(c *call) error {
 }
 
 func (s *Server) undoPreview(c *call) error {
-	p, err := s.opt.Tasks.UndoPreview(c.r.Context(), c.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, UndoPreview{Paths: list(p)})
+	return c.arrayIn(`{"paths":`, func(put func(any) error) error {
+		return s.opt.Tasks.UndoPreview(c.r.Context(), c.r.PathValue("id"), func(p task.UndoPath) error { return put(p) })
+	}, "}")
 }
 
 func (s *Server) undo(c *call) error {
@@ -83,11 +81,9 @@ func (s *Server) stop(c *call) error {
 }
 
 func (s *Server) changes(c *call) error {
-	v, err := s.opt.Tasks.Changes(c.r.Context(), c.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, list(v))
+	return c.array(func(put func(any) error) error {
+		return s.opt.Tasks.EachChange(c.r.Context(), c.r.PathValue("id"), func(v task.Change) error { return put(v) })
+	})
 }
 
 func (s *Server) diff(c *call) error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/task"
 )
 
 // Old layers become part of the workspace once there are many, as far as everyone who
@@ -45,7 +46,7 @@ func TestOldLayersBecomePartOfTheWorkspace(t *testing.T) {
 	if _, err := b.tasks.Undo(t.Context(), ids[0], "me"); err == nil || !strings.Contains(err.Error(), "can't be undone any more: its changes have been part of the workspace since 2") {
 		t.Fatal(err)
 	}
-	if _, err := b.tasks.UndoPreview(t.Context(), ids[29]); err == nil || !strings.Contains(err.Error(), "can't be undone any more") {
+	if err := b.tasks.UndoPreview(t.Context(), ids[29], func(task.UndoPath) error { return nil }); err == nil || !strings.Contains(err.Error(), "can't be undone any more") {
 		t.Fatal(err)
 	}
 	lowers := func(id string) string {

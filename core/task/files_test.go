@@ -110,6 +110,16 @@ func (s *shelf) read(name string) string {
 	return string(b)
 }
 
+func (s *shelf) changes(id string) (all []task.Change, err error) {
+	err = s.EachChange(s.t.Context(), id, func(c task.Change) error { all = append(all, c); return nil })
+	return all, err
+}
+
+func (s *shelf) preview(id string) (all []task.UndoPath, err error) {
+	err = s.UndoPreview(s.t.Context(), id, func(p task.UndoPath) error { all = append(all, p); return nil })
+	return all, err
+}
+
 func TestFilesPutIn(t *testing.T) {
 	s := newShelf(t)
 	one := s.put(map[string]string{"a.txt": "one", "shared.txt": "from one"})
@@ -120,7 +130,7 @@ func TestFilesPutIn(t *testing.T) {
 	if got := strings.Join(two.Layers, " "); got != one.ID {
 		t.Fatal(got)
 	}
-	changes, err := s.Changes(t.Context(), two.ID)
+	changes, err := s.changes(two.ID)
 	if err != nil || fmt.Sprint(changes) != "[{b.txt added 3 false []} {dir/c.txt added 4 false []} {shared.txt modified 16 false []}]" {
 		t.Fatal(changes, err)
 	}
@@ -128,7 +138,7 @@ func TestFilesPutIn(t *testing.T) {
 	if err != nil || !strings.Contains(diff, "-from one\n") || !strings.Contains(diff, "+from one and two\n") {
 		t.Fatal(diff, err)
 	}
-	preview, err := s.UndoPreview(t.Context(), one.ID)
+	preview, err := s.preview(one.ID)
 	if err != nil || len(preview) != 2 || preview[0].Path != "a.txt" || preview[0].Outcome != "removed" || preview[1].Later[0] != two.ID {
 		t.Fatal(preview, err)
 	}
@@ -187,7 +197,7 @@ func TestFilesPutIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var gone *task.Gone
-	if _, err := s.Changes(t.Context(), one.ID); !errors.As(err, &gone) {
+	if _, err := s.changes(one.ID); !errors.As(err, &gone) {
 		t.Fatal(err)
 	}
 }
@@ -209,7 +219,7 @@ func TestManyFilesPutIn(t *testing.T) {
 	go func() { done <- s.Run(ctx, nil) }()
 	late := time.After(2 * time.Minute)
 	for tick := time.Tick(20 * time.Millisecond); ; {
-		if _, err := s.UndoPreview(t.Context(), ids[0]); err != nil && strings.Contains(err.Error(), "can't be undone") {
+		if _, err := s.preview(ids[0]); err != nil && strings.Contains(err.Error(), "can't be undone") {
 			if _, err := os.Stat(filepath.Join(s.home, "workspaces", "home", "f0.txt")); err == nil {
 				break
 			}

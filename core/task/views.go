@@ -94,25 +94,15 @@ func (t *Tasks) changed(ctx context.Context, id string) (e Task, v layers.View, 
 	return e, t.view(e), others, nil
 }
 
-// Changes lists what a task changed, against what it saw.
-func (t *Tasks) Changes(ctx context.Context, id string) ([]Change, error) {
+// EachChange gives fn what a task changed, against what it saw, path by path.
+func (t *Tasks) EachChange(ctx context.Context, id string, fn func(Change) error) error {
 	e, v, others, err := t.changed(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := []Change{}
-	list, err := layers.Changes(ctx, v)
-	if err != nil {
-		return out, t.noFiles(e, err)
-	}
-	also, err := layers.AlsoChanged(ctx, v, others)
-	if err != nil {
-		return nil, t.noFiles(e, err)
-	}
-	for _, c := range list {
-		out = append(out, Change{c.Path, c.Change, c.Size, c.Binary, tasksOf(also[c.Path])})
-	}
-	return out, nil
+	return t.noFiles(e, layers.EachChange(ctx, v, others, func(c layers.Change, also []string) error {
+		return fn(Change{c.Path, c.Change, c.Size, c.Binary, tasksOf(also)})
+	}))
 }
 
 // Diff is what a task changed at a path, "" for all, as a unified diff against what
@@ -152,51 +142,40 @@ func tasksOf(dirs []string) []string {
 	return out
 }
 
-// UndoPreview says what undoing a task would do to the workspace.
-func (t *Tasks) UndoPreview(ctx context.Context, id string) ([]UndoPath, error) {
+// UndoPreview gives fn what undoing a task would do to the workspace, path by path.
+func (t *Tasks) UndoPreview(ctx context.Context, id string, fn func(UndoPath) error) error {
 	e, v, _, err := t.changed(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	folded, since := false, ""
 	if err := t.read(ctx, func(f *fold) error {
 		folded, since = f.Tasks[id].Folded || t.folding[id], f.Tasks[id].FoldedAt
 		return nil
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	if !e.State.Can(Undone) {
-		return nil, &Refused{id, e.State, Undone}
+		return &Refused{id, e.State, Undone}
 	}
 	if folded {
-		return nil, foldedError(id, since)
+		return foldedError(id, since)
 	}
-	out := []UndoPath{}
 	if e.State != Done {
 		// Nobody sees its layer: undo only takes it away.
-		list, err := layers.Changes(ctx, v)
-		if err != nil {
-			return out, t.noFiles(e, err)
-		}
-		for _, c := range list {
+		return t.noFiles(e, layers.EachChange(ctx, v, nil, func(c layers.Change, _ []string) error {
 			outcome := layers.Restored
 			if c.Change == layers.Added {
 				outcome = layers.Removed
 			}
-			out = append(out, UndoPath{c.Path, outcome, []string{}})
-		}
-		return out, nil
+			return fn(UndoPath{c.Path, outcome, []string{}})
+		}))
 	}
 	now, err := t.now(ctx, e.Workspace)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list, err := layers.UndoPreview(ctx, now, t.layerDir(id))
-	if err != nil {
-		return nil, t.noFiles(e, err)
-	}
-	for _, p := range list {
-		out = append(out, UndoPath{p.Path, p.Outcome, tasksOf(p.Later)})
-	}
-	return out, nil
+	return t.noFiles(e, layers.UndoPreview(ctx, now, t.layerDir(id), func(p layers.UndoPath) error {
+		return fn(UndoPath{p.Path, p.Outcome, tasksOf(p.Later)})
+	}))
 }

@@ -28,32 +28,42 @@ const (
 	Deleted  = "deleted"
 )
 
-// Changes lists what the view's layer changes, sorted by path. An open layer,
-// which a task may be writing to, is compared now; a sealed one's list is kept
-// with it and needs none of the layers below.
-func Changes(ctx context.Context, v View) ([]Change, error) {
-	out := []Change{}
-	err := eachRecord(ctx, v, func(r record) error {
-		if !r.Hidden {
-			out = append(out, r.Change)
+// EachChange gives fn what the view's layer changes, path by path as comparePaths
+// orders them, and which of the other layers, all of them sealed, change the path too.
+// An open layer, which a task may be writing to, is compared now; a sealed one's list
+// is kept with it and needs none of the layers below. A layer may change a million
+// paths: of each list one record is in memory.
+func EachChange(ctx context.Context, v View, others []string, fn func(c Change, also []string) error) error {
+	var beside []*follower
+	defer func() {
+		for _, f := range beside {
+			f.stop()
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	}()
+	for _, o := range others {
+		if o != v.Layer {
+			beside = append(beside, follow(ctx, o))
+		}
 	}
-	return out, nil
-}
-
-func records(ctx context.Context, v View) (all []record, err error) {
-	err = eachRecord(ctx, v, func(r record) error {
-		all = append(all, r)
-		return nil
+	return eachRecord(ctx, v, func(r record) error {
+		if r.Hidden {
+			return nil
+		}
+		var also []string
+		for _, f := range beside {
+			has, err := f.reaches(r.Path)
+			if err != nil {
+				return err
+			}
+			if has {
+				also = append(also, f.layer)
+			}
+		}
+		return fn(r.Change, also)
 	})
-	return all, err
 }
 
-// eachRecord gives the layer's records one by one, those of a folder behind its own.
+// eachRecord gives the layer's records one by one, as comparePaths orders them.
 func eachRecord(ctx context.Context, v View, emit func(record) error) error {
 	dir, m, err := openLayer(v.Layer)
 	if err != nil {

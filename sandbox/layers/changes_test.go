@@ -15,7 +15,7 @@ func TestFoldersThatOthersSpeakFor(t *testing.T) {
 	inTask(t, m, v, `mkdir -p a/b/c new; echo x > a/b/f; rm -r gone; chmod 700 kept; echo y > kept/g; rmdir bare`)
 	want := "added a/b/c, added a/b/f, deleted bare, deleted gone/sub/f, modified kept, added kept/g, added new"
 	for _, when := range []string{"live", "kept"} {
-		list, err := Changes(t.Context(), v)
+		list, err := listChanges(t.Context(), v)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 
 // checkChanges holds that the changes turn before into after.
 func (w *world) checkChanges(k *task, before, after map[string]*thing) {
-	changes, err := Changes(w.t.Context(), View{Layer: k.view.Layer})
+	changes, err := listChanges(w.t.Context(), View{Layer: k.view.Layer})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func (w *world) check(when string) {
 func (w *world) undo(i int) {
 	k := w.live[i]
 	before := treeView(w.t, w.now())
-	preview, err := UndoPreview(w.t.Context(), w.now(), k.view.Layer)
+	preview, err := listUndo(w.t.Context(), w.now(), k.view.Layer)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func TestSealCutAtEachStep(t *testing.T) {
 		if d := compareViews(want, kernelView(t, m, View{Base: v.Base, Lowers: []string{v.Layer}})); d != "" {
 			t.Fatalf("cut before step %d: the sealed layer shows\n%s", n, d)
 		}
-		got, err := Changes(t.Context(), v)
+		got, err := listChanges(t.Context(), v)
 		if err != nil {
 			t.Fatal(err)
 		}

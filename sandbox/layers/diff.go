@@ -25,28 +25,25 @@ func Diff(ctx context.Context, v View, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := records(ctx, v)
-	if err != nil {
-		return nil, err
-	}
 	d, err := newDiffer(v)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
 	found := false
-	for _, r := range all {
+	err = eachRecord(ctx, v, func(r record) error {
 		if p != "." && r.Path != p && !strings.HasPrefix(r.Path, p+"/") {
-			continue
+			return nil
 		}
 		found = true
 		if d.out.Len() > maxDiff {
 			fmt.Fprintf(&d.out, "The diff is longer than %d MB; the rest, from %s on, is left out.\n", maxDiff>>20, quotePath("", r.Path))
-			break
+			return errEnough
 		}
-		if err := d.record(r); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Path, err)
-		}
+		return wrapPath(r.Path, d.record(r))
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
 	}
 	if !found {
 		return nil, notThere(name)
@@ -67,6 +64,10 @@ func newDiffer(v View) (*differ, error) {
 	dir, m, err := openLayer(v.Layer)
 	if err != nil {
 		return nil, err
+	}
+	if m.State == StateDropped {
+		dir.Close()
+		return nil, fmt.Errorf("layer %s: %w", v.Layer, ErrGone)
 	}
 	d := &differ{dir: dir}
 	if d.upper, err = openDirAt(dir, "upper"); err != nil {

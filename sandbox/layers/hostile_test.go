@@ -167,7 +167,7 @@ func TestSwappedParents(t *testing.T) {
 		if err == nil && strings.Contains(string(diff), "s3cret") {
 			t.Fatalf("the diff shows the secret: %s", diff)
 		}
-		if _, err := Changes(t.Context(), v); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) && !errors.As(err, new(*PathError)) {
+		if _, err := listChanges(t.Context(), v); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) && !errors.As(err, new(*PathError)) {
 			t.Log("changes of a moving target: ", err)
 		}
 	}
@@ -343,7 +343,7 @@ func TestNothingLeaks(t *testing.T) {
 		v := runTask(t, m, base, nil, l, `mv d e; echo b > e/b`)
 		now := View{Base: base, Lowers: []string{l}}
 		shown(t, now)
-		if _, err := UndoPreview(t.Context(), now, l); err != nil {
+		if _, err := listUndo(t.Context(), now, l); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Diff(t.Context(), v, ""); err != nil {

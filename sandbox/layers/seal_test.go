@@ -125,7 +125,7 @@ func TestSealedLayerStandsAlone(t *testing.T) {
 	if err := unix.Lstat(a.Layer+"/upper/x/suid", &st); err != nil || st.Mode&0o7777 != 0o755 {
 		t.Errorf("mode of the setuid file is %o, %v; want 755", st.Mode&0o7777, err)
 	}
-	changes, err := Changes(t.Context(), a)
+	changes, err := listChanges(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,14 +268,14 @@ func TestLiveChangesEqualSealedOnes(t *testing.T) {
 	base := ownedBase(t, dir, `mkdir -p a/b/c e; echo 1 > a/b/c/f; echo 2 > a/b/g; echo 3 > e/h`)
 	v := View{Base: base, Layer: newLayer(t, dir+"/l")}
 	inTask(t, m, v, `mv a/b a/z; mv a/z/c e/c; mv e a/e; echo 4 > a/e/c/n; rm a/z/g; touch a/e/h; chmod 700 a/e/h`)
-	live, err := Changes(t.Context(), v)
+	live, err := listChanges(t.Context(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Seal(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := Changes(t.Context(), v)
+	sealed, err := listChanges(t.Context(), v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package layers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -27,19 +26,21 @@ type UndoPath struct {
 	Later   []string // layer folders above the undone one that have the path too, newest first
 }
 
-// UndoPreview says what the view becomes without one of its layers. The view is
-// the workspace's of now; all its layers are sealed.
-func UndoPreview(ctx context.Context, now View, layer string) ([]UndoPath, error) {
+// UndoPreview gives fn what the view becomes without one of its layers, path by path
+// as comparePaths orders them. The view is the workspace's of now; all its layers are
+// sealed. Of a layer with a million paths it has those of a folder's names in memory
+// that it is in.
+func UndoPreview(ctx context.Context, now View, layer string, fn func(UndoPath) error) error {
 	i := slices.Index(now.Lowers, layer)
 	if i < 0 {
-		return nil, fmt.Errorf("layer %s is not in the view", layer)
+		return fmt.Errorf("layer %s is not in the view", layer)
 	}
 	all, err := openStack(View{Base: now.Base, Lowers: now.Lowers}, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer all.close()
-	u := &undoer{ctx: ctx, lowers: now.Lowers, own: all.parts[i]}
+	u := &undoer{ctx: ctx, lowers: now.Lowers, own: all.parts[i], emit: fn}
 	for _, h := range all.holds[:i] {
 		u.saw = append(u.saw, slices.Contains(h.known().Saw, all.holds[i].known().ID))
 	}
@@ -48,18 +49,22 @@ func UndoPreview(ctx context.Context, now View, layer string) ([]UndoPath, error
 	for k := range later {
 		later[k] = over{dir: all.parts[k]}
 	}
-	if err := u.folder(".", u.own, older, later); err != nil {
-		return nil, err
-	}
-	return u.out, nil
+	return u.folder(".", u.own, older, later)
 }
 
 type undoer struct {
-	ctx    context.Context
-	lowers []string
-	saw    []bool // of each later layer: was the undone one below it
-	own    *os.File
-	out    []UndoPath
+	ctx     context.Context
+	lowers  []string
+	saw     []bool // of each later layer: was the undone one below it
+	own     *os.File
+	emit    func(UndoPath) error
+	pending []UndoPath // of the folders that it is in, outermost first: what is in them may say as much
+}
+
+// tell emits a path, which speaks for the folders that it lies in.
+func (u *undoer) tell(p UndoPath) error {
+	u.pending = u.pending[:0]
+	return u.emit(p)
 }
 
 // over is what one later layer has at a folder's path.
@@ -100,12 +105,12 @@ func (u *undoer) folder(at string, own *os.File, older *folder, later []over) er
 		}
 	}
 	if hides && older != nil {
-		olds, err := older.list()
+		olds, err := older.all()
 		if err != nil {
 			return err
 		}
-		for _, e := range olds {
-			all = append(all, e.name)
+		for _, o := range olds {
+			all = append(all, o.name)
 		}
 		slices.Sort(all)
 		all = slices.Compact(all)
@@ -145,26 +150,31 @@ func (u *undoer) name(at, name string, own *os.File, older *folder, later []over
 	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)
 	}
-	i := len(u.out)
-	if out, err := u.outcome(mine, old, claims); err != nil {
+	out, err := u.outcome(mine, old, claims)
+	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)
-	} else if out != "" {
-		p := UndoPath{Path: at, Outcome: out}
-		for _, c := range claims {
-			p.Later = append(p.Later, u.lowers[c.k])
-		}
-		u.out = append(u.out, p)
 	}
-
-	folderish := mine != nil && isDir(&mine.st) || old != nil && isDir(&old.st)
-	if folderish {
+	p := UndoPath{Path: at, Outcome: out}
+	for _, c := range claims {
+		p.Later = append(p.Later, u.lowers[c.k])
+	}
+	plain := (mine == nil || isDir(&mine.st)) && (old == nil || isDir(&old.st)) // a folder and nothing else
+	waits := out != "" && plain && out != Conflict
+	if waits {
+		u.pending = append(u.pending, p)
+	} else if out != "" {
+		if err := u.tell(p); err != nil {
+			return err
+		}
+	}
+	depth := len(u.pending)
+	if mine != nil && isDir(&mine.st) || old != nil && isDir(&old.st) {
 		if err := u.within(at, name, mine, own, older, later, claims); err != nil {
 			return err
 		}
 	}
-	plain := (mine == nil || isDir(&mine.st)) && (old == nil || isDir(&old.st))
-	if plain && len(u.out) > i+1 && u.out[i].Path == at && u.out[i].Outcome != Conflict {
-		u.out = slices.Delete(u.out, i, i+1) // what is in the folder says it
+	if waits && len(u.pending) == depth { // nothing in it was told of
+		return u.tell(p)
 	}
 	return nil
 }
@@ -279,35 +289,4 @@ func (u *undoer) outcome(mine, old *entry, claims []claim) (string, error) {
 		return Conflict, nil
 	}
 	return Kept, nil
-}
-
-// AlsoChanged tells for the paths that the view's layer changes which of the
-// other layers change them too.
-func AlsoChanged(ctx context.Context, v View, others []string) (map[string][]string, error) {
-	own, err := records(ctx, v)
-	if err != nil {
-		return nil, err
-	}
-	also := map[string][]string{}
-	for _, r := range own {
-		also[r.Path] = nil
-	}
-	for _, o := range others {
-		if o == v.Layer {
-			continue
-		}
-		theirs, err := records(ctx, View{Layer: o})
-		if errors.Is(err, ErrGone) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range theirs {
-			if l, ok := also[r.Path]; ok {
-				also[r.Path] = append(l, o)
-			}
-		}
-	}
-	return also, nil
 }

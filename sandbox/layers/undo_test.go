@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -73,7 +72,7 @@ func TestUndoTellsTheTruth(t *testing.T) {
 			runTask(t, m, base, []string{l1}, l2, c.second)
 			runTask(t, m, base, nil, l3, c.third)
 			now := View{Base: base, Lowers: []string{l3, l2, l1}}
-			all, err := UndoPreview(t.Context(), now, l1)
+			all, err := listUndo(t.Context(), now, l1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,11 +111,20 @@ func TestAlsoChanged(t *testing.T) {
 	m := newMounter(t)
 	dir := t.TempDir()
 	base := ownedBase(t, dir, `mkdir d; echo 1 > d/f; echo 2 > g`)
-	a := runTask(t, m, base, nil, dir+"/a", `echo a > d/f; echo a > n`)
-	b := runTask(t, m, base, nil, dir+"/b", `rm -r d; echo b > g`)
-	also, err := AlsoChanged(t.Context(), a, []string{a.Layer, b.Layer, dir + "/gone"})
-	if err != nil || fmt.Sprint(also["d/f"]) != fmt.Sprint([]string{b.Layer}) || also["n"] != nil {
-		t.Errorf("%q %v", also, err)
+	a := runTask(t, m, base, nil, dir+"/a", `echo a > d/f; echo a > n; mkdir x; echo a > x/a; echo a > x-a; echo a > x.a; echo a > z`)
+	b := runTask(t, m, base, nil, dir+"/b", `rm -r d; echo b > g; mkdir x; echo b > x/a; echo b > x-a; echo b > x/y`)
+	c := runTask(t, m, base, nil, dir+"/c", `echo c > x.a; echo c > z`)
+	var got []string
+	err := EachChange(t.Context(), a, []string{a.Layer, b.Layer, dir + "/gone", c.Layer}, func(ch Change, also []string) error {
+		line := ch.Path
+		for _, l := range also {
+			line += " " + filepath.Base(l)
+		}
+		got = append(got, line)
+		return nil
+	})
+	if want := []string{"d/f b", "n", "x/a b", "x-a b", "x.a c", "z c"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q, %v", got, want, err)
 	}
 }
 
