@@ -247,7 +247,8 @@ func started(t *testing.T, h *sandbox.Host, command string) (*sandbox.Sandbox, s
 }
 
 func TestStop(t *testing.T) {
-	h := sandboxtest.Open(t)
+	conf := sandboxtest.Config(t)
+	h := sandboxtest.OpenAs(t, conf)
 	t.Run("asked", func(t *testing.T) {
 		sb, _ := started(t, h, "trap 'echo bye; exit 4' TERM; touch on; while :; do sleep 0.05; done")
 		sb.Stop(10 * time.Second)
@@ -272,6 +273,41 @@ func TestStop(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+	// Agents were paused, and the task, or boxd with it, is ended: nothing goes on from there.
+	for _, c := range []struct {
+		name string
+		kill func(*sandbox.Sandbox) error
+	}{
+		{"killed while frozen, it does nothing more", func(sb *sandbox.Sandbox) error { sb.Kill(); return nil }},
+		{"swept while frozen, it does nothing more", func(*sandbox.Sandbox) error { _, err := cgroup.Sweep(conf.Cgroup, time.Minute); return err }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 5 {
+				sb, s := started(t, h, "for w in 1 2 3 4 5 6 7 8; do (while :; do echo >> w$w; done) & done; touch on; wait")
+				if err := sb.Freeze(); err != nil {
+					t.Fatal(err)
+				}
+				written := func() (n int64) {
+					for w := range 8 {
+						if st, err := os.Stat(fmt.Sprintf("%s/upper/w%d", s.Work.Layer, w+1)); err == nil {
+							n += st.Size()
+						}
+					}
+					return n
+				}
+				frozen := written()
+				if err := c.kill(sb); err != nil {
+					t.Fatal(err)
+				}
+				if e := sb.Wait(); e.Signal != syscall.SIGKILL {
+					t.Errorf("%+v", e)
+				}
+				if now := written(); now != frozen {
+					t.Errorf("%d lines when it was frozen, %d at its end", frozen, now)
+				}
+			}
+		})
+	}
 	t.Run("all that it started", func(t *testing.T) {
 		sb, s := started(t, h, "setsid sh -c 'touch on; sleep 1000' & setsid sleep 1000 & wait")
 		uid := sb.UID()

@@ -71,6 +71,16 @@ func (g *Group) shareIO(weight int64) error {
 // Freeze stops every process of the group until Thaw.
 func (g *Group) Freeze() error { return g.m.Freeze(cgroups.Frozen) }
 
+// Strike kills every process of the group. With version 1 one that is frozen ends once it
+// is thawed, and does nothing before; with version 2 it ends as it is.
+func (g *Group) Strike() error {
+	dir := g.m.Path("freezer")
+	if Unified() {
+		dir = g.m.Path("")
+	}
+	return strike(dir)
+}
+
 // Thaw lets them go on.
 func (g *Group) Thaw() error { return g.m.Freeze(cgroups.Thawed) }
 

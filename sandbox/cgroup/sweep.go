@@ -24,9 +24,12 @@ func Sweep(parent string, patience time.Duration) (killed int, err error) {
 	until := time.Now().Add(patience)
 	paths := g.m.GetPaths()
 	// With version 1 nothing that is frozen dies, and only one hierarchy can thaw it.
-	for _, dir := range paths {
-		if err := each(dir, func(path string) error { write(path, "freezer.state", "THAWED"); return nil }); err != nil {
-			return 0, fmt.Errorf("control group %s: %w", dir, err)
+	// Nor does it run again: it has been killed when it is thawed.
+	for _, pass := range []func(path string) error{strike, func(path string) error { write(path, "freezer.state", "THAWED"); return nil }} {
+		for _, dir := range paths {
+			if err := each(dir, pass); err != nil {
+				return 0, fmt.Errorf("control group %s: %w", dir, err)
+			}
 		}
 	}
 	for _, dir := range paths {
@@ -59,12 +62,9 @@ func sweep(dir string, until time.Time) (killed int, err error) {
 		var pids []int
 		err := each(dir, func(path string) error {
 			write(path, "cgroup.kill", "1") // version 2
-			here, err := cgroups.GetPids(path)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
-				return err
-			}
+			here, err := pidsIn(path)
 			pids = append(pids, here...)
-			return nil
+			return err
 		})
 		if err != nil || len(pids) == 0 {
 			return killed, err
@@ -81,16 +81,52 @@ func sweep(dir string, until time.Time) (killed int, err error) {
 	}
 }
 
+// strike sends SIGKILL to what is in the group at path and waits for nothing.
+func strike(path string) error {
+	pids, err := pidsIn(path)
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		fd, err := killed(pid)
+		if err != nil {
+			return err
+		}
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	return nil
+}
+
+// pidsIn are the processes in the group at path, none where there is no group.
+func pidsIn(path string) ([]int, error) {
+	pids, err := cgroups.GetPids(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil, nil
+	}
+	return pids, err
+}
+
+// killed opens a process and sends it SIGKILL. The descriptor is negative when it is gone.
+func killed(pid int) (fd int, err error) {
+	if fd, err = unix.PidfdOpen(pid, 0); err != nil {
+		return -1, nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		unix.Close(fd)
+		return -1, fmt.Errorf("killing process %d: %w", pid, err)
+	}
+	return fd, nil
+}
+
 // kill ends a process that is nobody's child here, and waits for its end.
 func kill(pid int, until time.Time) (bool, error) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return false, nil // gone
+	fd, err := killed(pid)
+	if err != nil || fd < 0 {
+		return false, err
 	}
 	defer unix.Close(fd)
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return false, fmt.Errorf("killing process %d: %w", pid, err)
-	}
 	for {
 		left := time.Until(until)
 		if left <= 0 {

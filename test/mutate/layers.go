@@ -34,6 +34,11 @@ var layered = []Guard{
 	{"layers: no process stays with a user namespace", "sandbox/layers/userns.go", "	p.Kill()\n", "", "./sandbox/layers", "TestUsernsLeaves"},
 	{"layers: an opaque folder hides", "sandbox/layers/stack.go", "} else if opaque {\n			break", "} else if opaque && false {\n			break", "./sandbox/layers", "TestSealedLayerStandsAlone"},
 	{"layers: a conflict needs a task that saw it", "sandbox/layers/undo.go", `!u.saw[top.k]`, `false`, "./sandbox/layers", "TestUndoTells"},
+	{"layers: what is in a folder speaks for it", "sandbox/layers/undo.go", "	u.pending = u.pending[:0]\n	return u.emit(p)", "	return u.emit(p)", "./sandbox/layers", "TestUndoTells"},
+	{"layers: a folder that stands for itself is told of", "sandbox/layers/undo.go", `if waits && len(u.pending) == depth {`, `if waits && len(u.pending) == -1 {`, "./sandbox/layers", "TestUndoProperty"},
+	{"layers: lists are read in the order of folders", "sandbox/layers/follow.go", "		case a[i] == '/':\n			return -1", "		case a[i] == '/':\n			return 1", "./sandbox/layers", "TestAlsoChanged"},
+	{"layers: what was told is forgotten", "sandbox/layers/undo.go", `	return u.emit(p)`, `	u.saw = append(u.saw, make([]bool, 300)...)
+	return u.emit(p)`, "./sandbox/layers", "TestListsAreNotKept"},
 	{"layers: files put in belong to the tasks' owner", "sandbox/layers/writer.go", `if err := unix.Fchown(int(f.Fd()), Canonical, Canonical); err != nil {`, `if false {`, "./sandbox/layers", "TestWriterPuts"},
 	{"quota: a measured cap ends", "sandbox/quota/quota.go", `return bytes >= c.bytes || inodes >= c.inodes, err`, `return bytes >= 4*c.bytes || inodes >= c.inodes, err`, "./sandbox/quota", "TestMeasuredCap"},
 	{"layers: a workspace that becomes a link is no way out", "sandbox/layers/hold.go", `unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)`, `unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)`, "./test/hostile", "TestWorkspaceSwapped"},
