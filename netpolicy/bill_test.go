@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"crypto/x509"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -256,6 +258,7 @@ func TestSwapFree(t *testing.T) {
 		status, kind, text = 200, "text/event-stream", `data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`+"\n\n"
 		free(t, x, over, "an error as a stream", strings.NewReader(q), int64(len(q)))
 		free(t, x, over, "a body that was broken off", &cutOff{left: 2 * maxWhole}, 3*maxWhole)
+		free(t, x, over, "half a question", io.MultiReader(strings.NewReader(`{"model":"claude-test","system":"`+strings.Repeat("a", 2*maxWhole)), &cutOff{}), 3*maxWhole)
 	})
 	t.Run("never had", func(t *testing.T) {
 		x, over := booking(t, func(sw *Swap) { sw.Roots = x509.NewCertPool() })
@@ -271,11 +274,138 @@ type cutOff struct {
 
 func (c *cutOff) Read(b []byte) (int, error) {
 	if c.left == 0 {
-		c.end()
+		if c.end != nil {
+			c.end()
+		}
 		return 0, io.ErrUnexpectedEOF
 	}
 	n := min(len(b), c.left)
 	c.left -= n
 	clear(b[:n])
 	return n, nil
+}
+
+// TestSwapStalls holds that a question is booked once all of it went out, though the body
+// that it came in never ends: a service that reads one JSON object works on it.
+func TestSwapStalls(t *testing.T) {
+	const most = 4321
+	q := strings.Replace(ask(true, false, ""), "{", fmt.Sprintf(`{"max_tokens":%d,`, most), 1)
+	for name, answer := range map[string]string{"unanswered": "", "answered": event0 + thinks} {
+		for _, h2 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, h2 %v", name, h2), func(t *testing.T) {
+				x, over := booking(t)
+				came := make(chan struct{}, 1)
+				x.api.Instead = func(w http.ResponseWriter, r *http.Request) {
+					var any json.RawMessage
+					if err := json.NewDecoder(r.Body).Decode(&any); err != nil {
+						t.Error(err)
+					}
+					w.Header().Set("Content-Type", "text/event-stream")
+					if answer != "" {
+						fmt.Fprint(w, answer) //nolint:errcheck // the test tells
+						w.(http.Flusher).Flush()
+					} else {
+						came <- struct{}{}
+					}
+					io.Copy(io.Discard, r.Body) //nolint:errcheck // until the program is gone
+					<-r.Context().Done()
+				}
+				end, stall := io.Pipe()
+				defer stall.Close()
+				r, cancel := cancelled(post(t, messagesURL, "", "X-Api-Key", placeholder))
+				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(q+strings.Repeat(" ", 2*maxWhole)), end)), -1
+				gone := make(chan struct{})
+				go func() {
+					defer close(gone)
+					if res, err := x.client(x.ca.PEM(), h2).Do(r); err == nil {
+						for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+							if strings.Contains(lines.Text(), `"thinking"`) {
+								came <- struct{}{}
+							}
+						}
+						res.Body.Close()
+					}
+				}()
+				waitFor(t, "the question to come", came)
+				stall.Close()
+				cancel()
+				waitFor(t, "the program to go", gone)
+				if err := x.s.Close(); err != nil { // else it is waited for, as long as an answer may take
+					t.Error(err)
+				}
+				waitFor(t, "the request to end", over)
+				want := int64(len(q) / 4)
+				if answer != "" {
+					want = 25
+				}
+				if u := onlyTold(t, x); u.Model != "claude-test" || u.Input != want || u.Output < 0 || u.Output > most || !u.Estimate {
+					t.Errorf("told %+v, want %d read", u, want)
+				}
+			})
+		}
+	}
+}
+
+// TestSwapBegins holds that what a request may use is told before any of its question's end
+// goes out, whether its body is judged whole or in pieces; and that what can't be kept is
+// not asked.
+func TestSwapBegins(t *testing.T) {
+	begun, asked := make(chan meter.Usage, 10), make(chan meter.Usage, 10)
+	var no error
+	var x *swapping
+	x = newSwapping(t, func(sw *Swap) {
+		sw.Begin = func(_ context.Context, u meter.Usage) (Call, error) {
+			begun <- u
+			return call{asked: func(u meter.Usage) error { asked <- u; return no }, used: func(u meter.Usage) { x.used <- u }}, nil
+		}
+	})
+	var got int
+	x.api.Instead = func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // half a question
+		}
+		if got = len(b); len(asked) != 1 {
+			t.Errorf("%d bytes went out, and %d times was told what they ask", got, len(asked))
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, event0+speaks+used9000+lastEvent) //nolint:errcheck // the test tells
+	}
+	short := `{"model":"claude-test","max_tokens":7,"system":"a"}`
+	long := `{"model":"claude-test","max_tokens":7,"system":"` + strings.Repeat("a", 2*maxWhole) + `"}`
+	all := meter.Usage{Input: meter.MostRead, Output: meter.MostWritten, Estimate: true}
+	for _, c := range []struct {
+		name, body   string
+		known        bool
+		status, sent int
+	}{{"short", short, true, 200, len(short)}, {"long", long, false, 200, len(long)}, {"short and unkept", short, true, 502, 0}, {"long and unkept", long, false, 502, 0}} {
+		if no, got = nil, 0; c.status != 200 {
+			no = errors.New("The disk is full.") //nolint:staticcheck // a sentence
+		}
+		res, err := x.client(x.ca.PEM(), true).Do(post(t, messagesURL, c.body, "X-Api-Key", placeholder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body) //nolint:errcheck // the status counts
+		res.Body.Close()
+		if res.StatusCode != c.status || no != nil && !strings.Contains(string(body), "The disk is full.") {
+			t.Errorf("%s: %d, %s", c.name, res.StatusCode, body)
+		}
+		whole := meter.Usage{Model: "claude-test", Input: int64(len(c.body) / 4), Output: 7, Estimate: true}
+		first := all
+		if c.known {
+			first = whole
+		}
+		if b, a := <-begun, <-asked; b != first || a != whole {
+			t.Errorf("%s: begun with %+v, asked %+v", c.name, b, a)
+		}
+		if c.status == 200 {
+			<-x.used
+			if got != c.sent {
+				t.Errorf("%s: %d bytes went out", c.name, got)
+			}
+		} else if len(x.used) != 0 {
+			t.Errorf("%s: booked %+v", c.name, <-x.used)
+		}
+	}
 }

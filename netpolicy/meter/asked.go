@@ -59,7 +59,13 @@ const (
 )
 
 // Input is how many tokens the request is taken to have, a prompt's length at most.
-func (a *Asked) Input() int64 { return min(Tokens(a.Bytes-a.apart)+a.shown, MostRead) }
+func (a *Asked) Input() int64 {
+	text := a.Bytes
+	if a.End > 0 {
+		text = a.End // the rest says nothing
+	}
+	return min(Tokens(text-a.apart)+a.shown, MostRead)
+}
 
 // AtMost is what the request is taken to use at most. What may still come counts as well
 // while it has no end.

@@ -1,6 +1,10 @@
 package model
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -8,20 +12,30 @@ import (
 	"gurtos/core/budget"
 )
 
-// A boxd that is killed in the middle of a model call: the next one swaps and books as before, for the same task. One that is told to end books what the
-// call has used so far.
+// A boxd that is killed in the middle of a model call, or told to end: the next one swaps and books as before, for the same task. The call that was out, which
+// the service may have worked on, is booked as an estimate, once however many starts follow.
 func TestRestart(t *testing.T) {
 	for _, how := range []string{"killed", "told to end"} {
 		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)
 			release := w.f.holdCalls()
 			defer release()
-			id := w.start(nil, "step begin", "run "+curl(request(true, false, "hello")), "run "+curl(request(false, false, "again")), `run curl -sS --unix-socket $BOX_SOCKET http://box/usage -d '{"model":"claude-sonnet-5-5","tokens":{"input":50,"output":24,"cacheWrite":14,"cacheRead":201}}'`)
+			hello := strings.Replace(request(true, false, "hello"), "{", `{"max_tokens":500,`, 1)
+			id := w.start(nil, "step begin", "run "+curl(hello), "run "+curl(request(false, false, "again")), `run curl -sS --unix-socket $BOX_SOCKET http://box/usage -d '{"model":"claude-sonnet-5-5","tokens":{"input":50,"output":24,"cacheWrite":14,"cacheRead":201}}'`)
 			<-w.f.held
+			dir := filepath.Join(w.home.Dir, "model-calls")
+			names := files(t, dir)
+			if len(names) != 1 || !strings.HasPrefix(names[0], id+".") {
+				t.Fatalf("kept while the call is out: %q", names)
+			}
+			kept := read(t, filepath.Join(dir, names[0]))
 			if how == "killed" {
 				w.box.Kill()
-			} else {
-				w.box.Stop()
+				// A newer boxd's is not for this one, and half a one is of a call that was never made.
+				write(t, filepath.Join(dir, id+".NEWER"), strings.Replace(kept, `"version":1`, `"version":2`, 1))
+				write(t, filepath.Join(dir, id+".HALF.new"), kept[:9])
+			} else if w.box.Stop(); len(files(t, dir)) > 0 {
+				t.Errorf("kept though it is booked: %q", files(t, dir))
 			}
 			release()
 			w.box = w.home.Start()
@@ -36,16 +50,71 @@ func TestRestart(t *testing.T) {
 				}
 			}
 			c := costs(all)
-			if how == "told to end" { // the call that was out, which the service may have worked on
-				if len(c) == 0 || c[0].What != "model (estimate)" || c[0].Tokens.Input == 0 {
-					t.Errorf("booked %+v", c)
-				}
-				c = c[min(1, len(c)):]
+			if len(c) != 4 || c[0].What != "model (estimate)" || c[0].Model != "claude-sonnet-5-5" || c[0].Tokens.Input != int64(len(hello)/4) || c[0].Tokens.Output > 500 {
+				t.Fatalf("booked %+v", c)
 			}
-			if len(c) != 3 || c[0].Tokens != c[1].Tokens || c[1].Tokens.Output != 12 || c[2].Tokens.Input != 0 || c[2].Tokens.CacheRead != 1 {
+			if c[1].What != "model" || c[1].Tokens != c[2].Tokens || c[2].Tokens.Output != 12 || c[3].Tokens.Input != 0 || c[3].Tokens.CacheRead != 1 {
 				t.Errorf("booked %+v", c)
 			}
+
+			// A power cut can bring back what was taken away after it was booked.
+			w.box.Kill()
+			write(t, filepath.Join(dir, names[0]), kept)
+			w.box = w.home.Start()
+			want := []string{id + ".NEWER"}
+			if how != "killed" {
+				want = nil
+			}
+			w.until(id, "what was booked is kept no more", func([]event) bool { return slices.Equal(files(t, dir), want) })
+			if again := costs(w.log(id)); len(again) != len(c) {
+				t.Errorf("booked twice: %+v", again)
+			}
 		})
+	}
+}
+
+// A boxd that is killed after a service refused a call books nothing for it.
+func TestRestartAfterRefusal(t *testing.T) {
+	w := newWorld(t)
+	w.f.api.Key = "another"
+	id := w.start(nil, "run "+curl(request(false, false, "hello")), "ask go on?")
+	w.until(id, "the call is refused", func(all []event) bool { return strings.Contains(outputs(all)[1], " 401") })
+	dir := filepath.Join(w.home.Dir, "model-calls")
+	w.until(id, "nothing is kept of it", func([]event) bool { return len(files(t, dir)) == 0 })
+	w.box.Kill()
+	w.box = w.home.Start()
+	w.api("POST", "/api/approvals/"+id+".task.2", map[string]any{"approved": true}, nil)
+	if c := costs(w.ended(id, "done")); len(c) != 0 {
+		t.Errorf("booked %+v", c)
+	}
+}
+
+// files are the names in a folder, which may not be there.
+func files(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func read(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func write(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
