@@ -174,3 +174,31 @@ func TestLedger(t *testing.T) {
 		t.Fatalf("%s\n%s", b, b2)
 	}
 }
+
+// What a request costs at most is no less than what any of its tokens' kinds make it cost.
+func TestAtMost(t *testing.T) {
+	p := ListPrices()
+	for _, row := range []struct {
+		model         string
+		read, written int64
+		want          string
+	}{
+		{"claude-opus-5", 200_000, 32_000, "205"}, // 125 into the cache, and 80
+		{"claude-sonnet-5-5", 0, 64_000, "64"},
+		{"claude-haiku-5-5", 100_001, 0, "6.2500625"}, // a long prompt
+		{"claude-haiku-5-5", 100_000, 0, "1.25"},
+		{"no such model", 200_000, 32_000, "82"},
+		{"", 1_000_000, 128_000, "1890"}, // of the dearest
+		{"", 0, 0, "0"},
+	} {
+		got := p.AtMost(row.model, row.read, row.written)
+		if got.String() != row.want {
+			t.Errorf("%q, %d, %d: %s, not %s", row.model, row.read, row.written, got, row.want)
+		}
+		for _, n := range []Tokens{{Input: row.read, Output: row.written}, {CacheRead: row.read, Output: row.written}, {CacheWrite: row.read, Output: row.written}} {
+			if c := p.Cost(row.model, n); c.Cmp(got) > 0 {
+				t.Errorf("%q: %+v costs %s, above %s", row.model, n, c, got)
+			}
+		}
+	}
+}
