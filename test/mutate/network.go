@@ -90,11 +90,10 @@ var network = []Guard{
 	{"key swap: what is packed is not passed on", "netpolicy/cleaned.go", `return fmt.Errorf("the answer is packed as %q, which can't be cleaned", enc)`, `break`, "./netpolicy", "TestSwapPacked"},
 	{"key swap: only the declared requests", "netpolicy/judge.go", `case sw.Requests != nil && !matches(sw.Requests, r):`, `case false:`, "./netpolicy", "TestSwapLists"},
 	{"key swap: a path has one reading", "netpolicy/swap.go", `if strings.ContainsAny(path, "%\\;") || strings.Contains(path, "//") || strings.Contains(path, "/.") {`, `if false {`, "./netpolicy", "TestSwapLists"},
-	{"key swap: a model waits for its leave", "netpolicy/judge.go", `if sw.Allow != nil && sw.asksModel(r) {`, `if false {`, "./netpolicy", "TestSwapAllow"},
-	{"key swap: an answer is cleaned of the key that went out", "netpolicy/judge.go", `carried{clean, len(places) > 0, over}`, `carried{func(w io.Writer) io.WriteCloser { _, clean, _ = sw.Key(); return clean(w) }, len(places) > 0, over}`, "./netpolicy", "TestSwapKeyChanges"},
+	{"key swap: a model waits for its leave", "netpolicy/judge.go", `	if sw.Allow != nil && model {`, `	if false {`, "./netpolicy", "TestSwapAllow"},
+	{"key swap: an answer is cleaned of the key that went out", "netpolicy/judge.go", `carried{clean, len(places) > 0, b}`, `carried{func(w io.Writer) io.WriteCloser { _, clean, _ = sw.Key(); return clean(w) }, len(places) > 0, b}`, "./netpolicy", "TestSwapKeyChanges"},
 	{"key swap: metered before its end is read", "netpolicy/cleaned.go", `			if c.meter.Ended() {`, `			if c.meter.Ended() && false {`, "./netpolicy", "TestSwapMetersFirst"},
 	{"model key: the next call waits for the budget", "core/task/modelkey.go", `	if err == nil && !yes {`, `	if err == nil && !yes && false {`, "./test/model", "TestBudget"},
-	{"model key: no more calls at once than the budget has room for", "core/task/modelcalls.go", `bound.Cmp(booked.Add(budget.Whole(int64(n)*dearCall))) < 0`, `bound.Cmp(booked) < 0`, "./core/task", "TestModelCallsTakeTurns"},
 	{"model key: no model call while agents are paused", "core/task/modelkey.go", `	return m.q.Going(ctx)`, `	return nil`, "./test/model", "TestPaused"},
 	{"model key: a worker's report adds only what the box did not see", "core/task/modelkey.go", `	return u.Told.Add(told).Sub(u.Metered).Sub(u.Booked)`, `	return u.Told.Add(told).Sub(u.Booked)`, "./test/model", "TestKeyAndCost"},
 	{"model key: what a stopped task's model used is booked", "core/task/modelkey.go", `	return t.commit(ctx, func(f *fold) ([]actionlog.Event, error) {
@@ -155,12 +154,37 @@ var network = []Guard{
 	{"network: ever new refused tries flood no log", "netpolicy/blocked.go", `	if t.spent >= tellAtOnce {`, `	if t.spent >= 9*tellAtOnce {`, "./netpolicy", "TestTeller"},
 	{"network: what IANA gave out for no host is not public", "netpolicy/rules/addr.go", `netip.MustParsePrefix("::/0"), Reserved}`, `netip.MustParsePrefix("::/0"), Public}`, "./netpolicy/rules", "TestClassify"},
 	{"model bill: a stream whose program hung up is read to its end", "netpolicy/cleaned.go", `	if c.meter != nil && c.err == nil {`, `	if c.meter != nil && c.meter.Whole() && c.err == nil {`, "./netpolicy", "TestSwapReadsOn"},
-	{"model bill: a call without an answer is booked", "netpolicy/swapper.go", `			defer settle()`, `			_ = settle`, "./netpolicy", "TestSwapEnds"},
-	{"model bill: what was not sent is free", "netpolicy/bill.go", `b.refused || b.sent.IsZero() ||`, `b.refused ||`, "./netpolicy", "TestSwapFree"},
+	{"model bill: a call without an answer is booked", "netpolicy/swapper.go", `			defer b.settle()
+`, ``, "./netpolicy", "TestSwapEnds"},
+	{"model bill: what was not sent is free", "netpolicy/bill.go", `b.refused || began.IsZero() ||`, `b.refused ||`, "./netpolicy", "TestSwapFree"},
 	{"model bill: what was refused is free", "netpolicy/bill.go", `b.told || b.refused ||`, `b.told ||`, "./netpolicy", "TestSwapFree"},
 	{"model bill: an error in a stream is free", "netpolicy/bill.go", ` || b.meter != nil && b.meter.Failed() {`, ` {`, "./netpolicy", "TestSwapFree"},
 	{"model bill: unseen thinking is not free", "netpolicy/bill.go", `	if b.meter.Hidden() {`, `	if false {`, "./netpolicy", "TestBill"},
-	{"model bill: no more than was asked for", "netpolicy/bill.go", `	u.Output = min(u.Output, b.most())`, `	u.Output = min(u.Output, mostWritten)`, "./netpolicy", "TestBill"},
+	{"model bill: no more than was asked for", "netpolicy/bill.go", `	u.Output = min(u.Output, b.most())`, `	u.Output = min(u.Output, meter.MostWritten)`, "./netpolicy", "TestBill"},
+	{"model bill: a question whose body never ends is booked", "netpolicy/bill.go", `(last || b.asked.End > 0 && b.out >= b.asked.End)`, `last`, "./netpolicy", "TestSwapStalls"},
+	{"model bill: an answer to what was not all asked is booked", "netpolicy/bill.go", `		began = b.begun // it was answered before it was all asked
+`, `		began = b.sent
+`, "./netpolicy", "TestBill"},
+	{"model bill: what may be used is told before it is asked", "netpolicy/judge.go", `		if err := b.came(nil, false); err != nil {`, `		if err := error(nil); err != nil {`, "./netpolicy", "TestSwapBegins"},
+	{"model bill: of a long request, too", "netpolicy/judge.go", `		if w.err = w.bill.came(b[:n], err == io.EOF); w.err != nil {`, `		if w.err = w.bill.came(nil, false); w.err != nil {`, "./netpolicy", "TestSwapBegins"},
+	{"model bill: half a question may become any", "netpolicy/meter/asked.go", `	if a.End == 0 {
+		u.Model`, `	if a.End == 0 && a.depth == 0 {
+		u.Model`, "./netpolicy/meter", "TestAtMost"},
+	{"model bill: a picture's base64 is no text", "netpolicy/meter/picture.go", `		return s.data.picture(), s.data.size, true`, `		return s.data.picture(), 0, true`, "./netpolicy/meter", "TestPictures"},
+	{"model bill: what a tool is called with is text", "netpolicy/meter/asked.go", `		default:
+			f.side = true`, `		default:
+			f.side = false`, "./netpolicy/meter", "TestPictures"},
+	{"model bill: a call keeps room for what it may cost itself", "core/task/modelcalls.go", `	c.out[call] = most
+	return nil, nil`, `	c.out[call] = budget.Whole(180)
+	return nil, nil`, "./core/task", "TestModelCallsTakeTurns"},
+	{"model bill: calls that are out count", "core/task/modelcalls.go", `		sum = sum.Add(cents)`, `		sum = sum.Add(cents).Sub(cents)`, "./core/task", "TestModelCallsTakeTurns"},
+	{"model bill: a call that was out at a kill is booked", "core/task/queue.go", `	if err := t.bookKept(ctx); err != nil {`, `	if err := error(nil); err != nil {`, "./test/model", "TestRestart"},
+	{"model bill: and only once", "core/task/keptcalls.go", `		if !booked[name] {`, `		if !booked[name] || true {`, "./test/model", "TestRestart"},
+	{"model bill: a call that was free is gone for good", "core/task/keptcalls.go", `	if booked {
+		remove`, `	if booked || !booked {
+		remove`, "./core/task", "TestKeptCallsOutliveAPowerCut"},
+	{"model bill: what was not booked stays for the next start", "core/task/modelcalls.go", `	if c.kept && !c.lost {`, `	if c.kept {`, "./core/task", "TestCallsThatAreOver"},
+	{"model bill: all that is read may go into the cache", "core/budget/prices.go", `{{Input: read, Output: written}, {CacheWrite: read, Output: written}}`, `{{Input: read, Output: written}}`, "./core/budget", "TestAtMost"},
 	{"model bill: a block that may be hidden", "netpolicy/meter/meter.go", `		m.hidden = m.hidden || v.Block.Type != "text" && v.Block.Type != "tool_use"
 `, "", "./netpolicy/meter", "TestHidden"},
 	{"model bill: of two bounds the higher", "netpolicy/meter/asked.go", `max(a.Most, int64(f))`, `int64(f)`, "./netpolicy/meter", "TestAsked"},
