@@ -101,6 +101,9 @@ func Open(conf Config) (_ *Host, err error) {
 	if err := h.sweep(); err != nil {
 		return nil, fmt.Errorf("clearing what an earlier boxd left: %w", err)
 	}
+	if err := seccomp.Available(); err != nil {
+		return nil, fmt.Errorf("sandboxes need what this machine lacks: %w", err)
+	}
 	if h.filter, err = seccomp.Filter(seccomp.Table); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package layers
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -141,6 +143,32 @@ func TestUsernsLeavesNoProcess(t *testing.T) {
 		if b, _ := os.ReadFile(l); len(b) > 0 {
 			t.Errorf("a process is left: %s", b)
 		}
+	}
+}
+
+// TestUsernsSaysWhatIsMissing: on a machine that allows none, the error says so and what to do. The machine is a user namespace with
+// settings of its own.
+func TestUsernsSaysWhatIsMissing(t *testing.T) {
+	needRoot(t)
+	const inside = "GURTOS_TEST_NO_USERNS"
+	if os.Getenv(inside) != "" {
+		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
+			t.Fatal(err)
+		}
+		f, err := NewUserns(IDMap{0, 0})
+		if err == nil {
+			f.Close()
+		}
+		fmt.Printf("said %v\n", err)
+		return
+	}
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+	c := exec.Command("/proc/self/exe", "-test.run=^TestUsernsSaysWhatIsMissing$")
+	c.Env = append(os.Environ(), inside+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids}
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "raise the sysctl user.max_user_namespaces") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -53,7 +54,7 @@ func NewUserns(ids ...IDMap) (_ *os.File, err error) {
 		}
 	}
 	if err := unshareIn(p.Pid, unix.CLONE_NEWUSER); err != nil {
-		return nil, fmt.Errorf("making a user namespace: %w", err)
+		return nil, fmt.Errorf("making a user namespace: %w%s", err, whyNoUserns(err))
 	}
 	var m strings.Builder
 	for _, id := range ids {
@@ -69,6 +70,19 @@ func NewUserns(ids ...IDMap) (_ *os.File, err error) {
 		return nil, fmt.Errorf("opening a user namespace: %w", err)
 	}
 	return f, nil
+}
+
+// whyNoUserns says what stands behind the kernel's answer, and what can be done.
+func whyNoUserns(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "; this machine allows no more of them: raise the sysctl user.max_user_namespaces"
+	case errors.Is(err, syscall.EINVAL):
+		return "; this kernel has none (CONFIG_USER_NS)"
+	case errors.Is(err, syscall.EPERM):
+		return "; this machine forbids them: look for the sysctls kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns, and whether boxd runs in a chroot or container"
+	}
+	return ""
 }
 
 // unshareIn has a traced process that is stopped call unshare: the instruction is

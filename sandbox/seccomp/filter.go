@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -84,6 +85,17 @@ func halves(all []piece) []bpf.Instruction {
 		return slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: all[mid].from, SkipTrue: uint8(len(low))}}, low, high)
 	}
 	return slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: all[mid].from, SkipFalse: 1}, bpf.Jump{Skip: uint32(len(low))}}, low, high)
+}
+
+// Available tells why this kernel can't load a filter as Filter makes them, nil when it can.
+func Available() error {
+	for _, action := range []uint32{unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_ERRNO, unix.SECCOMP_RET_KILL_PROCESS} {
+		_, _, no := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+		if no != 0 {
+			return fmt.Errorf("this kernel has no filters for system calls (CONFIG_SECCOMP_FILTER): %w", no)
+		}
+	}
+	return nil
 }
 
 func errno(e unix.Errno) bpf.Instruction {

@@ -3,9 +3,11 @@ package seccomp
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -280,6 +282,41 @@ func TestVerdicts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A kernel without filters is told apart: one whose call for them is not there.
+func TestAvailable(t *testing.T) {
+	if err := Available(); err != nil {
+		t.Error(err)
+	}
+	var rows []Row
+	for name := range numbers {
+		rows = append(rows, Row{Calls: name})
+		if name == "seccomp" {
+			rows[len(rows)-1].Verdict = Absent
+		}
+	}
+	raw, err := Filter(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the filter is the thread's, which ends with it
+		prog := unix.SockFprog{Len: uint16(len(raw)), Filter: (*unix.SockFilter)(unsafe.Pointer(&raw[0]))}
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			said <- err
+			return
+		}
+		if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
+			said <- err
+			return
+		}
+		said <- Available()
+	}()
+	if err := <-said; err == nil || !strings.Contains(err.Error(), "CONFIG_SECCOMP_FILTER") {
+		t.Error(err)
 	}
 }
 

@@ -30,6 +30,8 @@ func places() (list []Guard) {
 var sandbox = []Guard{
 	{"sandbox: what waits and was killed is no task's", "sandbox/sandbox.go", `if s.b != nil && s.b.gone() {`, `if s.b != nil && s.b.gone() && false {`, "./sandbox", "TestParkedIsKilled"},
 	{"sandbox: what ended by itself is waited for", "sandbox/park.go", `err == nil || errors.Is(err, libcontainer.ErrNotRunning) {`, `err == nil && !errors.Is(err, libcontainer.ErrNotRunning) {`, "./sandbox", "TestParkedIsKilled"},
+	{"sandbox: a kernel without filters is told", "sandbox/seccomp/filter.go", `		if no != 0 {`, `		if no != 0 && action == 1 {`, "./sandbox/seccomp", "TestAvailable"},
+	{"sandbox: why there is no user namespace is told", "sandbox/layers/userns.go", `err, whyNoUserns(err))`, `err, whyNoUserns(nil))`, "./sandbox/layers", "TestUsernsSays"},
 	{"sandbox: io_uring is refused", "sandbox/seccomp/table.go", `{Refuse, "rings that pass the filter by"`, `{Allow, "rings that pass the filter by"`, "./sandbox/seccomp", "TestCalls"},
 	{"sandbox: clone and unshare make no namespace", "sandbox/seccomp/table.go", `"clone unshare", noNamespace}`, `"clone unshare", nil}`, "./test/hostile", "TestAttempts"},
 	{"sandbox: clone3 does not exist", "sandbox/seccomp/table.go", `{Absent, "libc falls back`, `{Allow, "libc falls back`, "./sandbox/seccomp", "TestCalls"},
