@@ -41,6 +41,7 @@ type session struct {
 	set  *flag.FlagSet
 	args []string
 	json bool
+	over string // the flag that was given once too often
 }
 
 // usageError is a mistake in how the command was called.
@@ -76,6 +77,9 @@ func Main(ctx context.Context, env Env, args []string) int {
 func run(ctx context.Context, env Env, args []string) error {
 	asJSON := false
 	for len(args) > 0 && (args[0] == "--json" || args[0] == "-json") {
+		if asJSON {
+			return twice("json", "")
+		}
 		asJSON, args = true, args[1:]
 	}
 	if len(args) == 0 {
@@ -103,6 +107,7 @@ func run(ctx context.Context, env Env, args []string) error {
 	if cmd.Flags != nil {
 		cmd.Flags(s.set)
 	}
+	s.eachOnce()
 	if err := s.parse(rest); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(env.Out, cmd.help())

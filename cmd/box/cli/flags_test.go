@@ -31,18 +31,38 @@ func TestWrongFlags(t *testing.T) {
 			t.Errorf("%q: %d %q %q, want %q", c.args, code, out, errs, c.says)
 		}
 	}
+	// Those of all commands stand in front of one, behind it, or both.
+	for _, args := range [][]string{{"--json", "--json"}, {"--json", "-json", "task", "list"}, {"--json", "task", "list", "--json"}, {"task", "list", "--json", "x", "--json=false"}} {
+		if out, errs, code := call(t, args...); code != 2 || out != "" || !strings.Contains(errs, "--json is given twice; give it once. `box help") {
+			t.Errorf("%q: %d %q %q", args, code, out, errs)
+		}
+	}
+	if _, errs, _ := call(t, "task", "new", "--tool", "a.b", "--tool", "c.d", "--host", "a.example", "--host", "b.example", "T", "U"); strings.Contains(errs, "twice") {
+		t.Errorf("a flag that may be given several times: %s", errs)
+	}
 	// Of every command and every flag.
 	for _, c := range Commands {
 		args := append(strings.Fields(c.Name), "--no-such-flag")
 		if _, errs, code := call(t, args...); code != 2 || !strings.Contains(errs, "`box "+c.Name+"` has no flag --no-such-flag; it takes ") {
 			t.Errorf("%q: %d %s", args, code, errs)
 		}
-		if c.Flags == nil {
-			continue
-		}
 		set := flag.NewFlagSet("", flag.ContinueOnError)
-		c.Flags(set)
+		set.Bool("json", false, "")
+		if c.Flags != nil {
+			c.Flags(set)
+		}
 		set.VisitAll(func(f *flag.Flag) {
+			if _, several := f.Value.(*words); !several {
+				args, value := strings.Fields(c.Name), "1"
+				if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+					value = "true"
+				}
+				for _, more := range [][]string{{"--" + f.Name + "=" + value, "--" + f.Name + "=" + value}, {"-" + f.Name + "=" + value, "a", "b", "c", "--" + f.Name + "=" + value}} {
+					if _, errs, code := call(t, append(args[:len(args):len(args)], more...)...); code != 2 || !strings.Contains(errs, dashed(f.Name)+" is given twice; give it once. `box help "+c.Name+"` tells more") {
+						t.Errorf("%q %q: %d %s", args, more, code, errs)
+					}
+				}
+			}
 			if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
 				return
 			}
