@@ -3,9 +3,13 @@ package sandbox_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"gurtos/sandbox"
 	"gurtos/sandbox/cgroup"
 	"gurtos/sandbox/sandboxtest"
 )
@@ -52,6 +56,50 @@ func TestLimitsInPlace(t *testing.T) {
 		if got := strings.TrimSpace(string(text)); err != nil || got != value {
 			t.Errorf("%s is %q, want %q (%v)", name, got, value, err)
 		}
+	}
+}
+
+// All sandboxes together leave the machine some of its memory.
+func TestTogether(t *testing.T) {
+	for _, c := range []struct{ total, want int64 }{
+		{256 << 20, 128 << 20}, {1 << 30, 768 << 20}, {2 << 30, 2<<30 - 256<<20}, {4 << 30, 4<<30 - 512<<20}, {8 << 30, 7 << 30}, {64 << 30, 63 << 30},
+	} {
+		if got := cgroup.Together(c.total); got != c.want {
+			t.Errorf("of %s all together may have %s, want %s", sandbox.Bytes(c.total), sandbox.Bytes(got), sandbox.Bytes(c.want))
+		}
+	}
+	if !cgroup.Unified() {
+		return
+	}
+	c := sandboxtest.Config(t)
+	h := sandboxtest.OpenAs(t, c)
+	file := filepath.Join("/sys/fs/cgroup", c.Cgroup, "memory.max")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var si unix.Sysinfo_t
+	if err := unix.Sysinfo(&si); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.TrimSpace(string(text)), strconv.FormatInt(cgroup.Together(int64(si.Totalram)*int64(si.Unit)), 10); got != want {
+		t.Errorf("memory.max is %s, want %s", got, want)
+	}
+	if err := os.WriteFile(file, []byte(strconv.Itoa(100<<20)), 0); err != nil {
+		t.Fatal(err)
+	}
+	// One is far below its own limit, and ends for what all have together.
+	s := sandboxtest.Spec(t, "/usr/bin/python3", "-c", "a=b'x'*(200<<20)")
+	s.Limits.MemoryBytes = 1 << 30
+	e := sandboxtest.Start(t, h, s).Wait()
+	if want := "Stopped: all tasks together used"; !e.OOM || !e.Shared || !strings.HasPrefix(e.Sentence(s.Limits), want) {
+		t.Errorf("%+v: %q, want %q", e, e.Sentence(s.Limits), want)
+	}
+	s = sandboxtest.Spec(t, "/usr/bin/python3", "-c", "a=b'x'*(200<<20)")
+	s.Limits.MemoryBytes, s.Limits.TmpBytes = 64<<20, 16<<20
+	e = sandboxtest.Start(t, h, s).Wait()
+	if want := "Stopped: the task used more than its 64 MB of memory."; !e.OOM || e.Shared || e.Sentence(s.Limits) != want {
+		t.Errorf("%+v: %q, want %q", e, e.Sentence(s.Limits), want)
 	}
 }
 

@@ -169,6 +169,7 @@ func (s *Sandbox) run() {
 	<-served
 	u := s.b.group.Used()
 	s.exit.OOM, s.exit.Pids = u.OOMKills > 0 || s.noMemory.Load(), u.NoPids > 0
+	s.exit.Shared = cgroup.Unified() && u.OOMKills > 0 && u.Full == 0
 	s.exit.Spent = Usage{CPU: u.CPU, MaxMemory: u.MaxMemory}
 	s.free()
 	close(s.done)

@@ -231,7 +231,7 @@ func until(t *testing.T, what string, f func() bool) {
 	for !f() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		case <-tick.C:
 		}
 	}
@@ -283,12 +283,10 @@ func TestStop(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 5 {
-				sb, s := started(t, h, "for w in 1 2 3 4 5 6 7 8; do (while :; do echo >> w$w; done) & done; touch on; wait")
-				if err := sb.Freeze(); err != nil {
-					t.Fatal(err)
-				}
+				sb, s := started(t, h, "for w in 1 2 3 4; do (while :; do echo >> w$w; done) & done; touch on; wait")
+				until(t, "it is frozen", func() bool { return sb.Freeze() == nil }) // with version 1 a busy machine needs several tries
 				written := func() (n int64) {
-					for w := range 8 {
+					for w := range 4 {
 						if st, err := os.Stat(fmt.Sprintf("%s/upper/w%d", s.Work.Layer, w+1)); err == nil {
 							n += st.Size()
 						}

@@ -139,6 +139,7 @@ type Exit struct {
 	Code   int       // exit code, -1 when a signal ended it
 	Signal os.Signal // the signal, or nil
 	OOM    bool      // the kernel killed for memory inside
+	Shared bool      // and it was not its own that ran out, but that of all sandboxes together
 	Pids   bool      // a fork was refused for the pids limit
 	Disk   bool      // it ran into its disk limit
 	Start  error     // the program could not be run: missing, wrong format, not executable

@@ -89,6 +89,7 @@ type Used struct {
 	CPU       time.Duration
 	MaxMemory int64 // bytes, 0 where the kernel doesn't tell
 	OOMKills  int64 // processes killed for memory
+	Full      int64 // how often its own limit left nothing to be had, 0 where the kernel doesn't tell
 	NoPids    int64 // forks refused for the limit of processes
 }
 
@@ -100,6 +101,7 @@ func (g *Group) Used() Used {
 		u.CPU = time.Duration(key(dir, "cpu.stat", "usage_usec")) * time.Microsecond
 		u.MaxMemory = number(dir, "memory.peak")
 		u.OOMKills = key(dir, "memory.events", "oom_kill")
+		u.Full = key(dir, "memory.events", "oom")
 		u.NoPids = key(dir, "pids.events", "max")
 		return u
 	}
@@ -161,13 +163,14 @@ func Missing(parent string) ([]string, error) {
 	return absent(have, "cpu", "memory", "pids", "devices", "freezer"), nil
 }
 
-// Prepare makes the group at parent, which Sweep removed, ready for groups in it: with
-// version 1 they then begin with its processors, memory nodes and devices, and nothing
+// Prepare makes the group at parent, which Sweep removed, ready for groups in it. With
+// version 2 it holds all of them together to a part of the machine's memory. With
+// version 1 they begin with its processors, memory nodes and devices, and nothing
 // has to be told to each. To tell a group its processors has the kernel lay out anew
 // what runs where on the whole machine.
 func Prepare(parent string) error {
 	if Unified() {
-		return nil
+		return holdTogether(parent)
 	}
 	g, err := New(parent, Limits{})
 	if err != nil {

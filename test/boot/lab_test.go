@@ -145,7 +145,7 @@ var inGuest = []struct {
 	{"gurtos/boot/mounts", false, "-test.run TestProtectOnTheKernel", ""},
 	{"gurtos/sandbox/quota", false, "-xfs /data", ""},
 	{"gurtos/sandbox/layers", false, "", "TestMountedView|TestSealedLayer|TestParallelTasks"},
-	{"gurtos/sandbox", true, "", "TestSurroundings|TestLayers|TestExit|TestDisk|TestFreeze|TestBytes|TestServe|TestShared|TestLimitsInPlace|TestPressure"},
+	{"gurtos/sandbox", true, "", "TestSurroundings|TestLayers|TestExit|TestDisk|TestFreeze|TestBytes|TestServe|TestShared|TestLimitsInPlace|TestTogether|TestPressure"},
 	{"gurtos/test/hostile", true, "-test.skip TestSources|TestSecurityNames", ""}, // those two read the source tree
 	{"gurtos/test/scale", true, "", "TestManyTasks|TestKilledAnywhere"},
 }

@@ -50,5 +50,7 @@ var layered = []Guard{
 			return id, nil`, `		if id != 0 && id == 1 {
 			return id, nil`, "./test/boot", "TestLab$/sandbox-quota"},
 	{"quota: home and work have one cap", "sandbox/quota/quota.go", "	for _, d := range dirs {\n		if err == nil {", "	for _, d := range dirs[:1] {\n		if err == nil {", "./test/boot", "TestLab$/sandbox-quota"},
+	{"sandbox: all together leave the machine memory", "sandbox/cgroup/together.go", `"memory.max", strconv.FormatInt(limit, 10)`, `"memory.max", "max"`, "./test/boot", "TestLab$/sandbox$"},
+	{"sandbox: whose memory ran out is told", "sandbox/cgroup/group.go", `u.Full = key(dir, "memory.events", "oom")`, `u.Full = 1`, "./test/boot", "TestLab$/sandbox$"},
 	{"sandbox: memory ends all of a sandbox, by the kernel", "sandbox/cgroup/limits.go", `"memory.oom.group": "1"`, `"memory.oom.group": "0"`, "./test/boot", "TestLab$/sandbox$"},
 }
