@@ -57,7 +57,8 @@ func (l *Ledger) Checked(days int64) {
 	l.doubt, l.before = nil, nil
 }
 
-// AddTool books what a tool of app spent; known says that the day is known for sure.
+// AddTool books what a tool of app spent, "" when nobody knows any more which app's it
+// was; known says that the day is known for sure.
 func (l *Ledger) AddTool(day, app string, c Cents, known bool) {
 	l.add(Cell{Day: day, App: app}, c)
 	book(&l.today, app, c)
@@ -85,8 +86,9 @@ func (l *Ledger) add(cell Cell, c Cents) {
 	l.cells[cell] = l.cells[cell].Add(c)
 }
 
-// Today is what tools of app spent since the day began.
-func (l *Ledger) Today(app string) Cents { return l.today[app] }
+// Today is what tools of app spent since the day began, or may have: what nobody knows
+// the app of counts for each.
+func (l *Ledger) Today(app string) Cents { return l.today[app].Add(l.today[""]) }
 
 // Sums are the cells of the days from and to, both included, "" for no bound; in
 // the order of day, app, model.

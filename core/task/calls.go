@@ -176,7 +176,9 @@ func (t *Tasks) same(e *entry, c Call) (key string, evs []actionlog.Event, err e
 		if fl := t.flights[e.ID][key]; fl != nil {
 			return fl.Call.Tool == c.Tool && fl.Call.sum == c.sum, true, true
 		}
-		if k := e.Calls[key]; k != nil {
+		if k := e.Calls[key]; k != nil && k.Tool == "" {
+			return true, false, true // only its result is left in the log, and one key stands for one call
+		} else if k != nil {
 			return k.Tool == c.Tool && k.sum() == c.sum, k.Result == nil && !t.fold.denied(e, key), true
 		}
 		return false, false, false

@@ -40,10 +40,15 @@ func (t *Tasks) lost(e *entry) []actionlog.Event {
 		if !c.Started || c.Result != nil || t.flights[e.ID][key] != nil {
 			continue
 		}
-		evs = append(evs, actionlog.Event{
+		end := actionlog.Event{
 			Type: actionlog.TypeToolResult, Task: e.ID, Key: key, OK: &no,
 			Error: "cut off when the box stopped, and not called again before the task ended",
-		})
+		}
+		if c.Doubt && c.Reserved.Sign() > 0 {
+			end.Error = "its result was cut out of the log, and it was not called again: what it could spend counts as spent"
+			end.Cents = c.Reserved.Number()
+		}
+		evs = append(evs, end)
 		if c.Reserved.Sign() > 0 {
 			text := fmt.Sprintf("A call of %s for up to %s was cut off when the box stopped and %s never made it again. It may have been charged: look it up by %s.%s.",
 				c.Tool, dollars(c.Reserved), e.ID, e.ID, key)

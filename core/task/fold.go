@@ -36,6 +36,7 @@ type fold struct {
 	InFlight  map[string]budget.Cents      // reserved by calls that run, by app
 	Gap       bool                         // lines were cut out of the log as damaged
 	Marked    bool                         // boxd started since then: the folders that were there and have no task are marked
+	Untold    bool                         // lines were cut out, and the owner was not alerted
 	Orphans   orphans                      // tasks that other lines tell of and that have none that creates them
 
 	// What follows from the tasks' states, kept so that nobody walks all tasks.
@@ -62,6 +63,8 @@ type entry struct {
 	ModelAsk int          // questions asked for the model's cost
 	Granted  budget.Cents // what those that were approved added to the budget for the model
 	Use      modelUse     // tokens
+	Doubt    int64        `json:",omitempty"` // the line that stands for a cut-out one which may have ended the task; 0 for none
+	Undo     bool         `json:",omitempty"` // a note says that it was undone, and the line that does it was cut out
 
 	place int // in fold.order
 }
@@ -90,6 +93,7 @@ type call struct {
 	Sum      []byte          `json:",omitempty"`
 	Started  bool            // tool.call is logged
 	Reserved budget.Cents    // by it, until its result
+	Doubt    bool            `json:",omitempty"` // its result may have been cut out
 	Result   *CallResult
 
 	summed *sum // of Input, once somebody asked
@@ -153,6 +157,7 @@ func (f *fold) apply(ev *actionlog.Event) error {
 	}
 	if e != nil {
 		e.UpdatedAt = ev.At
+		f.alive(e, ev)
 	}
 	switch ev.Type {
 	case actionlog.TypeTaskState:
@@ -269,7 +274,7 @@ func (f *fold) state(e *entry, ev *actionlog.Event) {
 	if !e.State.Ended() {
 		return
 	}
-	e.EndSeq, e.EndAge = ev.Seq, f.Passed.Age
+	e.EndSeq, e.EndAge, e.Doubt, e.Undo = ev.Seq, f.Passed.Age, 0, false
 	e.slim()
 	// What runs still may end and be charged; the rest can't be called again.
 	for key, c := range e.Calls {
@@ -389,7 +394,11 @@ func (f *fold) returned(e *entry, ev *actionlog.Event) {
 	}
 	e.CostCents = e.CostCents.Add(r.Cents)
 	if r.Cents.Sign() > 0 {
-		f.Ledger.AddTool(budget.Day(ev.At), AppOf(c.Tool), r.Cents, f.Passed.Known)
+		app := AppOf(c.Tool)
+		if app == "" { // the line of the call was cut out
+			app = e.onlyApp()
+		}
+		f.Ledger.AddTool(budget.Day(ev.At), app, r.Cents, f.Passed.Known)
 	}
 	if e.State.Ended() {
 		if delete(e.Calls, ev.Key); len(e.Calls) == 0 {
@@ -417,11 +426,18 @@ func (f *fold) asked(e *entry, ev *actionlog.Event) error {
 
 func (f *fold) answered(e *entry, ev *actionlog.Event) {
 	yes := ev.Approved != nil && *ev.Approved
+	if !yes && f.Gap {
+		// The line that asked may be cut out. A no holds all the same; what a yes was to, nobody knows.
+		f.Approvals.Ask(approval.Approval{ID: ev.ID, Task: e.ID, State: approval.Pending}, ev.Seq)
+	}
 	if !f.Approvals.Answer(ev.ID, yes, ev.By, ev.Reason) {
 		return
 	}
 	if a, _ := f.Approvals.Get(ev.ID); yes && strings.HasPrefix(ev.ID, e.ID+".budget.model.") {
 		e.Granted = e.Granted.Add(a.CostCents)
+	}
+	if yes && ev.ID == e.resumeID() {
+		e.Doubt = 0
 	}
 }
 

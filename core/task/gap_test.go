@@ -153,3 +153,53 @@ func TestACutOutMovesNoTime(t *testing.T) {
 		}
 	}
 }
+
+// What a tool was paid is booked to its app though the line of its call is cut out, where
+// the lines around it tell which that is; else it counts for every app's limit of the day,
+// and once in what was spent.
+func TestPaymentsOfACutOutCall(t *testing.T) {
+	yes := true
+	created := func(tools string) actionlog.Event {
+		return actionlog.Event{Type: actionlog.TypeTaskCreated, Task: "t1", Spec: json.RawMessage(`{"workspace":"home","tools":[` + tools + `]}`)}
+	}
+	stand := actionlog.Event{Type: actionlog.TypeNote, Track: "box", Data: json.RawMessage(fmt.Sprintf(`{"what":%q}`, actionlog.NoteQuarantined))}
+	asked := actionlog.Event{Type: actionlog.TypeApprovalAsked, Task: "t1", Approval: json.RawMessage(`{"id":"t1.budget.k","task":"t1","state":"pending","key":"k","tool":"a.b","input":{}}`)}
+	paid := actionlog.Event{Type: actionlog.TypeToolResult, Task: "t1", Key: "k", OK: &yes, Cents: "30"}
+	done := actionlog.Event{Type: actionlog.TypeTaskState, Task: "t1", State: "done"}
+	for _, c := range []struct {
+		name  string
+		lines []actionlog.Event
+		app   string
+		other int64 // what counts for app c
+	}{
+		{"one app", []actionlog.Event{created(`"a.b","a.c"`), stand, paid}, "a", 0},
+		{"two apps", []actionlog.Event{created(`"a.b","c.d"`), stand, paid}, "", 30},
+		{"two apps, and it was asked", []actionlog.Event{created(`"a.b","c.d"`), asked, stand, paid}, "a", 0},
+		{"the task is over", []actionlog.Event{created(`"a.b"`), stand, done, paid}, "", 30},
+		{"no task", []actionlog.Event{stand, stand, paid}, "", 30},
+		{"no task, and it was asked", []actionlog.Event{stand, asked, stand, paid}, "a", 0},
+	} {
+		f := newFold()
+		for i, ev := range c.lines {
+			if ev.Seq, ev.At = int64(i+1), "2026-12-01T05:00:00.000Z"; ev.Track == "box" {
+				ev.At = "2026-12-02T05:00:00.000Z"
+			}
+			if err := f.apply(&ev); err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(f.snapshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, err = decodeFold(ev.Seq, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a, other := f.Ledger.Today("a"), f.Ledger.Today("c"); a.Cmp(budget.Whole(30)) != 0 || other.Cmp(budget.Whole(c.other)) != 0 {
+			t.Errorf("%s: of a's limit %s are spent, of c's %s", c.name, a, other)
+		}
+		if sums := f.Ledger.Sums("", ""); len(sums) != 1 || sums[0].App != c.app || sums[0].Cents.Cmp(budget.Whole(30)) != 0 {
+			t.Errorf("%s: %+v", c.name, sums)
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 
 // checkpointVersion is that of the folded state as it is kept beside the log. A
 // state of another version is left alone and the log folded anew.
-const checkpointVersion = 6
+const checkpointVersion = 7
 
 // checkpointEvery is after how many lines the folded state is kept anew.
 const checkpointEvery = 20_000
@@ -41,6 +41,7 @@ type checkpoint struct {
 	Memory    memory                       `json:"memory"`
 	Gap       bool                         `json:"gap,omitempty"`
 	Marked    bool                         `json:"marked,omitempty"`
+	Untold    bool                         `json:"untold,omitempty"`
 	Orphans   orphans                      `json:"orphans,omitempty"`
 }
 
@@ -49,7 +50,7 @@ type checkpoint struct {
 func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
-		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Gap: f.Gap, Marked: f.Marked, Orphans: f.Orphans.clone(), Tasks: slices.Clone(f.order),
+		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Gap: f.Gap, Marked: f.Marked, Untold: f.Untold, Orphans: f.Orphans.clone(), Tasks: slices.Clone(f.order),
 	}
 	for workspace, done := range f.done {
 		c.Done[workspace] = slices.Clone(done)
@@ -71,7 +72,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
 	f.Seq, f.At, f.Paused, f.Memory, f.Gap = seq, c.At, c.Paused, c.Memory, c.Gap
-	f.Noted, f.Passed, f.Marked, f.Orphans = c.Noted, c.Passed, c.Marked, c.Orphans
+	f.Noted, f.Passed, f.Marked, f.Untold, f.Orphans = c.Noted, c.Passed, c.Marked, c.Untold, c.Orphans
 	if c.Apps != nil {
 		f.Apps = c.Apps
 	}

@@ -25,9 +25,16 @@ func (t *Tasks) mend(ctx context.Context) error {
 			evs = append(evs, foldedNote(ws, t.applied[ws]))
 		}
 		t.applied = nil
+		evs = append(evs, t.tellOfGap(f)...)
 		for _, e := range f.order {
 			id, open := e.ID, f.Approvals.Open(e.ID) > 0
+			doubtful, err := t.doubtful(f, e)
+			if err != nil {
+				return nil, err
+			}
 			switch {
+			case len(doubtful) > 0:
+				evs = append(evs, doubtful...)
 			case e.State == Running && open:
 				evs = append(evs, actionlog.Event{Type: actionlog.TypeTaskState, Task: id, State: string(Waiting)})
 			case e.State == Waiting && !open:

@@ -16,7 +16,7 @@ const (
 	NoteRefused = "permission refused" // {app, item, tool?}
 	noteUndo    = "undo"               // {by}
 	noteFolded  = "layers folded"      // {workspace, tasks}: their changes are part of the workspace for good
-	noteAlert   = "alert"              // {text}
+	noteAlert   = "alert"              // {text, cutOut?}: cutOut of the one about lines that were cut out of the log
 	noteClock   = "clock checked"      // {}: a time server was heard, once after each start; the clock is right from this line on
 	noteEnd     = "boxd ended"         // {}: in order; the time up to it is proven
 	NoteApp     = "app"                // {app, on, by}: turned on or off
@@ -61,6 +61,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		Set    json.RawMessage `json:"set"`
 		Tasks  []string        `json:"tasks"`
 		On     *bool           `json:"on"`
+		CutOut bool            `json:"cutOut"`
 	}
 	if err := json.Unmarshal(ev.Data, &d); err != nil {
 		return nil // a note of another shape is none of ours
@@ -69,8 +70,15 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 	switch d.What {
 	case actionlog.NoteQuarantined:
 		f.Gap = true
+		f.doubt(ev.Seq)
+	case noteUndo:
+		if e != nil && e.State != Undone {
+			e.Undo = f.Gap
+		}
 	case noteCutOut:
-		f.Marked = false
+		f.Marked, f.Untold = false, true
+	case noteAlert:
+		f.Untold = f.Untold && !d.CutOut
 	case noteStart:
 		f.Marked = f.Gap
 	case noteClock:

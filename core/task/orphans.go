@@ -1,10 +1,12 @@
 package task
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/approval"
 	"gurtos/core/budget"
 )
 
@@ -33,6 +35,11 @@ func (f *fold) orphaned(ev *actionlog.Event) {
 	switch ev.Type {
 	case actionlog.TypeToolCall:
 		calls[ev.Key] = ev.Tool
+	case actionlog.TypeApprovalAsked: // of a call, whose own line may be cut out too
+		var a approval.Approval
+		if json.Unmarshal(ev.Approval, &a) == nil && a.Tool != "" {
+			calls[a.Key] = a.Tool
+		}
 	case actionlog.TypeToolResult:
 		if c := cents(ev.Cents); c.Sign() > 0 {
 			f.Ledger.AddTool(budget.Day(ev.At), AppOf(calls[ev.Key]), c, f.Passed.Known)

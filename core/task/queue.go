@@ -111,7 +111,7 @@ func (q *queue) pick() (*run, error) {
 		return nil, nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(q.fold.live)) {
-		if q.live[id] == nil {
+		if q.live[id] == nil && q.fold.Tasks[id].Doubt == 0 {
 			return q.begin(id), nil
 		}
 	}

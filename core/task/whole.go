@@ -195,6 +195,10 @@ func (t *Tasks) questionOf(ctx context.Context, a approval.Approval, line int64)
 // answered is an answered question with the texts of the line that asked it.
 func answered(a approval.Approval, ev *actionlog.Event) (approval.Approval, error) {
 	out := a
+	if ev.Type == actionlog.TypeApprovalAnswered {
+		out.Question = "The line of the log that asked this was cut out."
+		return out, nil
+	}
 	err := json.Unmarshal(ev.Approval, &out)
 	out.State, out.By, out.Reason = a.State, a.By, a.Reason
 	return out, err
