@@ -52,7 +52,7 @@ func (e Exit) Sentence(l Limits) string {
 	case e.Code == 0:
 		return ""
 	case e.OOM && e.Shared:
-		return "Stopped: all tasks together used the memory that the box has for them. Let fewer run at once, or give the box more."
+		return "Stopped: all tasks and apps together used the memory that the box has for them. Let fewer run at once, or give the box more."
 	case e.OOM:
 		return "Stopped: the task used more than its " + Bytes(l.MemoryBytes) + " of memory."
 	case e.Pids:

@@ -92,7 +92,7 @@ func TestTogether(t *testing.T) {
 	s := sandboxtest.Spec(t, "/usr/bin/python3", "-c", "a=b'x'*(200<<20)")
 	s.Limits.MemoryBytes = 1 << 30
 	e := sandboxtest.Start(t, h, s).Wait()
-	if want := "Stopped: all tasks together used"; !e.OOM || !e.Shared || !strings.HasPrefix(e.Sentence(s.Limits), want) {
+	if want := "Stopped: all tasks and apps together used"; !e.OOM || !e.Shared || !strings.HasPrefix(e.Sentence(s.Limits), want) {
 		t.Errorf("%+v: %q, want %q", e, e.Sentence(s.Limits), want)
 	}
 	s = sandboxtest.Spec(t, "/usr/bin/python3", "-c", "a=b'x'*(200<<20)")

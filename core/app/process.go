@@ -209,6 +209,8 @@ func (p *process) why() string {
 	switch {
 	case e.Start != nil:
 		return "it could not be started: " + e.Start.Error()
+	case e.OOM && e.Shared:
+		return "it was ended since all tasks and apps together used the memory that the box has for them"
 	case e.OOM, strings.Contains(e.Output, "JavaScript heap out of memory"):
 		return "it used more than its " + sandbox.Bytes(memory) + " of memory"
 	case e.Disk:
