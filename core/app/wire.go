@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -344,6 +345,9 @@ func (w *wire) read() error {
 		}
 		if err := w.take(m); err != nil {
 			return err
+		}
+		if m.Method == "" {
+			runtime.Gosched() // who waits for it goes on first, and not once this found that there is no more to read
 		}
 	}
 }

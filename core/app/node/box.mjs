@@ -90,13 +90,15 @@ function place(dir) {
   return text.startsWith('/') ? text : `${process.cwd()}/${text}`;
 }
 
-export function makeCtx(world, { call, key, task, signal }) {
+export function makeCtx(world, { call, key, task, end }) {
   const { wire, blocking } = world;
   return Object.freeze({
     box: world.box,
     task: task ?? undefined,
     key,
-    signal,
+    get signal() {
+      return end.signal;
+    },
     secret: (name) => blocking.call('secret', { call, name }),
     cost: (cents, what) => void blocking.call('cost', { call, cents: plain(cents, 'the cost'), what }),
     log: (text, data) => void blocking.call('log', { call, text, data: plain(data, 'the data') }),

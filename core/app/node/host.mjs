@@ -7,10 +7,11 @@ import { describe } from './describe.mjs';
 import { makeBox, makeCtx } from './box.mjs';
 import { guardImports } from './imports.mjs';
 import { chunk, closeStream, route } from './route.mjs';
+import { End } from './end.mjs';
 
 const blocking = new Blocking(4);
 
-/** What the box started and has not yet the end of, by its number: the controller of its signal. */
+/** What the box started and has not yet the end of, by its number. */
 const calls = new Map();
 
 /** What the app declares, by the names that the box calls it by. */
@@ -23,9 +24,9 @@ const wire = new Wire(3, {
   ping: () => true,
   'tool.cost': ({ tool, input }) => part('tools', tool).cost(input),
   'tool.card': async ({ tool, input }) => (await part('tools', tool).approval(input)) ?? {},
-  'tool.run': ({ tool, input, call, key, task }) => during(call, (signal) => part('tools', tool).run(input, makeCtx(world, { call, key, task, signal }))),
-  'job.run': ({ job, input, call, key, task }) => during(call, (signal) => part('jobs', job).run(input, makeCtx(world, { call, key, task, signal }))),
-  route: (request) => during(request.call, (signal) => route(world, part('routes', request.key), request, signal)),
+  'tool.run': ({ tool, input, call, key, task }) => during(call, (end) => part('tools', tool).run(input, makeCtx(world, { call, key, task, end }))),
+  'job.run': ({ job, input, call, key, task }) => during(call, (end) => part('jobs', job).run(input, makeCtx(world, { call, key, task, end }))),
+  route: (request) => during(request.call, (end) => route(world, part('routes', request.key), request, end.signal)),
   chunk,
   hook: ({ name, body, headers, call }) => during(call, async () => (await world.hooks.get(name)(body, headers)) ?? {}),
   'trigger.start': startTrigger,
@@ -116,12 +117,12 @@ function part(list, name) {
   return found;
 }
 
-/** Runs fn with the signal of a call. */
+/** Runs fn, which can tell when nobody waits for it any more. */
 async function during(call, fn) {
-  const controller = new AbortController();
-  calls.set(call, controller);
+  const end = new End();
+  calls.set(call, end);
   try {
-    return await fn(controller.signal);
+    return await fn(end);
   } finally {
     calls.delete(call);
   }
