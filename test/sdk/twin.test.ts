@@ -160,6 +160,7 @@ test('a task that an app asks for is refused with the same sentence', async () =
   for (const spec of [
     null, [], 'text', {}, { title: 'T' }, { ...order, title: '' }, { ...order, title: ' ' }, { ...order, title: 'x'.repeat(201) }, { ...order, prompt: 'x'.repeat(100_001) }, { ...order, title: 5 }, { ...order, title: null },
     { ...order, colour: 'red' }, { ...order, id: 't1' }, { ...order, app: 'other' }, { ...order, workspace: 'none' }, { ...order, workspace: '../x' }, { ...order, workspace: '' }, { ...order, worker: 'claude' },
+    { title: 'T', prompt: 'step x' }, { title: 'T', prompt: '' }, { ...order, worker: 'droid' }, { ...order, worker: 'droid', model: 'gpt' }, { ...order, worker: 'droid', tools: ['twin.none'] }, { ...order, worker: 'droid', droid: { autonomy: 'full' } },
     { ...order, model: 'gpt' }, { ...order, model: 'claude-' }, { ...order, tools: ['twin.none'] }, { ...order, tools: 'twin.pay' }, { ...order, tools: [5] }, { ...order, tools: null }, { ...order, budgetCents: -1 }, { ...order, budgetCents: 0.5 },
     { ...order, budgetCents: 100_001 }, { ...order, budgetCents: '5' }, { ...order, source: '' }, { ...order, source: 'x'.repeat(201) }, { ...order, seat: 'x'.repeat(61) }, { ...order, folder: '/home' }, { ...order, folders: [] },
     { ...order, droid: 5 }, { ...order, droid: { plan: 'yes' } }, { ...order, droid: { autonomy: 'full' } }, { ...order, droid: { speed: 1 } }, { ...order, hosts: 'example.com' }, { ...order, hosts: Array(51).fill('example.com') },

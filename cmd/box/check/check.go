@@ -50,6 +50,7 @@ func (p Problem) String() string {
 type Report struct {
 	App      string       `json:"app"`
 	Problems []Problem    `json:"problems"`
+	Notes    []Problem    `json:"notes,omitempty"`   // what is in order and will not work on this build
 	Skipped  []string     `json:"skipped,omitempty"` // what could not be looked at, and why
 	Declared *declare.App `json:"-"`                 // nil where it can't be known
 }
@@ -131,6 +132,10 @@ func (r *Report) add(file string, line int, format string, args ...any) {
 	if !slices.Contains(r.Problems, p) {
 		r.Problems = append(r.Problems, p)
 	}
+}
+
+func (r *Report) note(file string, line int, format string, args ...any) {
+	r.Notes = append(r.Notes, Problem{file, line, fmt.Sprintf(format, args...)})
 }
 
 var pinned = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)

@@ -45,6 +45,14 @@ func (r *Report) read(src *declare.Source) {
 			continue
 		}
 		text := string(f.Text)
+		for _, t := range tasks(text) {
+			switch t.worker {
+			case "":
+				r.note(f.Path, t.line, "this task names no worker, and %s, which it then has, is not in this build: the box will refuse it. The one that is there is fake: give it worker: 'fake'", absent)
+			case "'" + absent + "'", `"` + absent + `"`, "`" + absent + "`":
+				r.note(f.Path, t.line, "this task's worker, %s, is not in this build: the box will refuse it. The one that is there is fake: give it worker: 'fake'", absent)
+			}
+		}
 		named := map[string]string{}
 		for _, m := range constant.FindAllStringSubmatch(text, -1) {
 			named[m[1]] = m[2]

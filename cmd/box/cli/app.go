@@ -242,6 +242,9 @@ func (s *session) showReport(r check.Report) error {
 	for _, p := range r.Problems {
 		fmt.Fprintln(s.Out, visible(p.String()))
 	}
+	for _, p := range r.Notes {
+		fmt.Fprintf(s.Out, "note: %s\n", visible(p.String()))
+	}
 	for _, what := range r.Skipped {
 		fmt.Fprintf(s.Out, "not looked at: %s\n", what)
 	}
