@@ -49,6 +49,8 @@ func TestBill(t *testing.T) {
 		{name: "no answer to a book", body: `{"model":"claude-test","max_tokens":1,"messages":"` + strings.Repeat("a", 5<<20) + `"}`, want: meter.Usage{Model: "claude-test", Input: meter.MostRead, Estimate: true}},
 		{name: "a clock that goes back", body: body, after: -time.Hour, want: meter.Usage{Model: "claude-test", Input: in, Estimate: true}},
 		{name: "not sent", body: body, unsent: true, after: time.Minute},
+		{name: "answered before it was all asked", body: body, unsent: true, after: 10 * time.Second, head: head(200, stream), text: thinks, want: meter.Usage{Model: "claude-test", Input: in, Output: 2000, Estimate: true}},
+		{name: "refused before it was all asked", body: body, unsent: true, after: time.Minute, head: head(413, object)},
 		{name: "refused", body: body, after: time.Minute, head: head(529, object), text: `{"type":"error","error":{"type":"overloaded_error"}}`},
 		{name: "sent elsewhere", body: body, after: time.Minute, head: head(307, object)},
 		{name: "failed", body: body, after: time.Minute, head: head(200, stream), text: `data: {"type":"error","error":{"type":"overloaded_error"}}` + "\n\n"},
