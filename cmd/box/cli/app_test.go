@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -11,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gurtos/cmd/box/check"
+	"gurtos/core/app/declare"
 )
 
 // tree is a folder of apps of a developer's own: core/ is the source tree's.
@@ -214,5 +218,15 @@ func TestAppDev(t *testing.T) {
 	}
 	if _, err := os.Stat(home); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", home, err)
+	}
+}
+
+// What is only noted leaves an app in order.
+func TestShowReport(t *testing.T) {
+	var out bytes.Buffer
+	s := &session{Env: Env{Out: &out}}
+	err := s.showReport(check.Report{App: "rain", Notes: []check.Problem{{File: "track.ts", Line: 7, Text: "no \x1bworker"}}, Declared: &declare.App{}})
+	if want := "note: track.ts:7: no  worker\nrain is in order: it does nothing yet\n"; err != nil || out.String() != want {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }
