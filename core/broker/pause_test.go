@@ -40,6 +40,25 @@ func TestNoTurnToRunWhilePaused(t *testing.T) {
 	}
 }
 
+// When the box stops, workers are asked to end; those that stand still do nothing any more, not even that.
+func TestStandingStillEndsWithTheBox(t *testing.T) {
+	for _, c := range []struct {
+		paused bool
+		code   int
+	}{{false, 143}, {true, 137}} {
+		b := newBox(t, boxOptions{})
+		sb := b.runner.get(b.begin(""))
+		b.pause(c.paused)
+		b.restart()
+		if e := sb.Wait(); e.Code != c.code {
+			t.Errorf("paused %v: it ended with %d, want %d", c.paused, e.Code, c.code)
+		}
+		if frozen := func() bool { sb.mu.Lock(); defer sb.mu.Unlock(); return sb.frozen }(); frozen != c.paused {
+			t.Errorf("paused %v: at its end it was frozen %v", c.paused, frozen)
+		}
+	}
+}
+
 // A sandbox that could not be frozen, or thawed, is told again until it is.
 func TestAFreezeThatFailsIsDoneAgain(t *testing.T) {
 	b := newBox(t, boxOptions{})

@@ -69,12 +69,22 @@ type queue struct {
 	workers sync.WaitGroup // one for each run
 }
 
+// letEnd ends a sandbox since boxd does; its run waits for that. A worker is asked, but
+// while agents stand still none wakes up for it. mu is held.
+func (q *queue) letEnd(sb Sandbox) {
+	if q.halted() {
+		sb.Kill()
+		return
+	}
+	go sb.Stop(stopGrace)
+}
+
 // stop ends the sandboxes, waits for all that ran, and keeps the state.
 func (q *queue) stop() {
 	q.mu.Lock()
 	for _, r := range q.live {
 		if r.sandbox != nil {
-			go r.sandbox.Stop(stopGrace) // its run waits for the end of it
+			q.letEnd(r.sandbox)
 		}
 	}
 	q.mu.Unlock()

@@ -107,13 +107,12 @@ func (q *queue) started(r *run, sb Sandbox) {
 	q.mu.Lock()
 	r.sandbox = sb
 	close(r.ready)
-	killed := r.killed
-	q.mu.Unlock()
+	defer q.mu.Unlock()
 	switch {
-	case killed:
+	case r.killed:
 		sb.Kill()
 	case q.ctx.Err() != nil:
-		go sb.Stop(stopGrace) // the run waits for the end of it
+		q.letEnd(sb)
 	}
 }
 
