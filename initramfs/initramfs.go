@@ -76,7 +76,8 @@ func (t *Tree) Write(w io.Writer) error {
 	if t.err != nil {
 		return t.err
 	}
-	z := lz4.NewWriter(w)
+	out := &counter{w: w}
+	z := lz4.NewWriter(out)
 	if err := z.Apply(lz4.LegacyOption(true), lz4.CompressionLevelOption(lz4.Level1), lz4.ConcurrencyOption(1)); err != nil {
 		return err
 	}
@@ -92,5 +93,27 @@ func (t *Tree) Write(w io.Writer) error {
 	if err := cpio.WriteTrailer(archive); err != nil {
 		return err
 	}
-	return z.Close()
+	if err := z.Close(); err != nil {
+		return err
+	}
+	// LZ4 as the kernel reads it has no end: it takes what a boot loader or the stub of the
+	// UKI puts behind (archives of their own, at a multiple of four) for another block, and
+	// says so on the screen. An empty block is an end to it (lib/decompress_unlz4.c).
+	_, err := out.Write(make([]byte, emptyBlock+(-out.n&3)))
+	return err
+}
+
+// emptyBlock is the size of a block's length, in bytes.
+const emptyBlock = 4
+
+// counter counts what goes through it.
+type counter struct {
+	w io.Writer
+	n int // bytes
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += n
+	return n, err
 }

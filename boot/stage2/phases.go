@@ -145,6 +145,13 @@ func (b *Box) correctClock() error {
 	return nil
 }
 
+// ahead are the modules that boxd's first network and first layer need, and that no device
+// asks for. The kernel would run modprobe for each in turn, boxd waiting.
+var ahead = []string{
+	"nft_chain_nat", "nft_ct", "nft_limit", "nft_log", "nfnetlink_log", "nft_queue", "nfnetlink_queue", "nft_redir", "nft_reject_inet",
+	"overlay",
+}
+
 // drivers loads what the devices ask for and goes on without waiting.
 func (b *Box) drivers(ctx context.Context) error {
 	b.keys = &keys.Keyboard{Log: b.log, Press: b.pressed}
@@ -167,7 +174,16 @@ func (b *Box) drivers(ctx context.Context) error {
 	}
 	b.loader.Hold()
 	// The largest module by far, and no device asks for it.
-	b.guard(ctx, "loading the file system", func(context.Context) { _ = b.loader.Load("xfs") })
+	b.guard(ctx, "loading the file system", func(context.Context) {
+		_ = b.loader.Load("xfs")
+		for _, name := range ahead {
+			b.guard(ctx, "loading "+name, func(context.Context) {
+				if err := b.loader.Load(name); err != nil {
+					b.log.Print(err)
+				}
+			})
+		}
+	})
 	b.guard(ctx, "loading drivers", func(context.Context) { b.loader.Coldplug("/sys") })
 	return nil
 }
