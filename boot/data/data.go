@@ -99,12 +99,15 @@ func Space(dir string) (size, free int64, reason string, err error) {
 	return size, free, low(size, free), nil
 }
 
+// low says nothing that changes while it stays as it is: screen and log tell a reason
+// whenever it is another one.
 func low(size, free int64) string {
+	bound := min(lowSpace, size/20)
 	switch {
 	case free < 1<<20:
 		return "The data disk is full: delete what is no longer needed."
-	case free < min(lowSpace, size/20):
-		return fmt.Sprintf("The data disk is nearly full: %s of %s are free.", disk.Bytes(free), disk.Bytes(size))
+	case free < bound:
+		return fmt.Sprintf("The data disk is nearly full: less than %s of %s are free.", disk.Bytes(bound), disk.Bytes(size))
 	}
 	return ""
 }

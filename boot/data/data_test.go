@@ -92,5 +92,9 @@ func TestLowSpace(t *testing.T) {
 		if got := low(c.size, c.free); !strings.Contains(got, c.want) || (got != "") != (c.want != "") {
 			t.Errorf("low(%d, %d) = %q, want %q", c.size, c.free, got, c.want)
 		}
+		// It is told once, not with each byte that is written.
+		if again := low(c.size, c.free-c.free/100); again != low(c.size, c.free) {
+			t.Errorf("low(%d, %d) is told again: %q", c.size, c.free, again)
+		}
 	}
 }
