@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,7 +29,11 @@ type Sandbox struct {
 	cap        *quota.Cap    // nil when there is none
 	noMemory   atomic.Bool   // version 1 told so
 	done       chan struct{} // closed when nothing of it is left
-	exit       Exit          // valid once done is closed
+
+	ending sync.Mutex
+	killed bool // guarded by ending
+
+	exit Exit // valid once done is closed
 }
 
 // Start runs a program in a new sandbox and returns as soon as it is on its way;
@@ -325,7 +330,11 @@ func (s *Sandbox) Stop(grace time.Duration) {
 func (s *Sandbox) Kill() {
 	// All of them first: with version 1 a frozen PID 1 has to be thawed to end, and until
 	// it has, the others would go on.
-	if err := s.b.group.Strike(); err != nil {
+	s.ending.Lock()
+	s.killed = true
+	err := s.b.group.Strike()
+	s.ending.Unlock()
+	if err != nil {
 		s.h.log.Warn("killing a sandbox", "sandbox", s.spec.ID, "error", err)
 	}
 	if err := s.b.ct.Signal(unix.SIGKILL); err != nil {
@@ -333,12 +342,27 @@ func (s *Sandbox) Kill() {
 	}
 }
 
-// Freeze stops all processes of the sandbox until Thaw.
+// Freeze stops all processes of the sandbox until Thaw. One that is killed, before or
+// meanwhile, ends: with version 1 it could not while it is frozen.
 func (s *Sandbox) Freeze() error {
-	if err := s.b.group.Freeze(); err != nil {
+	if s.ends() {
+		return nil
+	}
+	err := s.b.group.Freeze()
+	if s.ends() {
+		return s.Thaw()
+	}
+	if err != nil {
 		return fmt.Errorf("freezing sandbox %s: %w", s.spec.ID, err)
 	}
 	return nil
+}
+
+// ends says whether all processes were sent SIGKILL.
+func (s *Sandbox) ends() bool {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	return s.killed
 }
 
 // Thaw lets them go on.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -271,6 +272,34 @@ func TestStop(t *testing.T) {
 		sb.Kill()
 		if e := sb.Wait(); e.Signal != syscall.SIGKILL {
 			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("killed while it is being frozen", func(t *testing.T) {
+		for range 5 {
+			sb, _ := started(t, h, "for w in 1 2 3 4; do (while :; do echo >> w$w; done) & done; touch on; wait")
+			var freezing sync.WaitGroup
+			stop := make(chan struct{})
+			freezing.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						sb.Freeze() // again and again, as when a busy machine refuses
+					}
+				}
+			})
+			sb.Kill()
+			until(t, "it has ended", func() bool {
+				select {
+				case <-sb.Done():
+					return true
+				default:
+					return false
+				}
+			})
+			close(stop)
+			freezing.Wait()
 		}
 	})
 	// Agents were paused, and the task, or boxd with it, is ended: nothing goes on from there.
