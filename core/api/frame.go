@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"gurtos/core/app"
 )
 
 // sandboxed is what keeps an app's page out of the box's own origin. It is a header and
@@ -108,11 +110,17 @@ func (f *frame) WriteHeader(status int) {
 	f.c.w.WriteHeader(status)
 }
 
-// refuse answers in the app's place.
-func (f *frame) refuse(why error) {
-	f.drop = true
-	f.s.fail(f.c, &Error{Status: http.StatusInternalServerError, Sentence: why.Error()})
+var _ app.Refuser = (*frame)(nil)
+
+// Refuse answers in the app's place, as the box does everywhere: a browser that opened a
+// page gets one.
+func (f *frame) Refuse(status int, sentence string) {
+	f.sent, f.drop = true, true
+	f.s.fail(f.c, &Error{Status: status, Sentence: sentence})
 }
+
+// refuse does so for an answer that can't be passed on.
+func (f *frame) refuse(why error) { f.Refuse(http.StatusInternalServerError, why.Error()) }
 
 // pass copies what an app may say of its answer.
 func (f *frame) pass(h http.Header) {

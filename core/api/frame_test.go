@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"gurtos/core/app"
 )
 
 // The specification's own words.
@@ -463,6 +465,20 @@ func TestRefusalAsPage(t *testing.T) {
 	if got.status != 404 || strings.Contains(got.body, "<script>alert") || !strings.Contains(got.body, "&lt;script&gt;alert(1)") || strings.Contains(got.body, "data-missing") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
+	// What the box refuses in an app's place, such as what a route threw, too.
+	b.apps.serve = func(w http.ResponseWriter, _ *http.Request) {
+		w.(app.Refuser).Refuse(503, "shop: it <ended>. It starts again in 9 seconds")
+	}
+	window := b.opened(owner, "shop")
+	got = b.do(req{as: none, method: "GET", path: "/t/shop/?access_token=" + window, header: browser})
+	if got.status != 503 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") || !strings.Contains(got.body, "shop: it &lt;ended&gt;. It starts again") || got.header.Get("Content-Security-Policy") != sandboxPolicy {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	got = b.do(req{as: none, method: "GET", path: "/t/shop/?access_token=" + window})
+	if got.status != 503 || got.header.Get("Content-Type") != "application/json" || !strings.Contains(got.body, `{"error":"shop: it`) || got.header.Get("Content-Security-Policy") != sandboxPolicy {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	b.apps.serve = nil
 	for _, r := range []req{
 		{as: none, method: "GET", path: "/t/shop/", header: map[string]string{"Accept": "*/*"}}, {as: none, method: "POST", path: "/t/shop/who", header: browser},
 		{as: none, method: "GET", path: "/api/tasks", header: browser},

@@ -56,6 +56,12 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return e.Sentence }
 
+// Refuser is a ResponseWriter that says in its own way, such as to a browser by a page,
+// what Serve refuses.
+type Refuser interface {
+	Refuse(status int, sentence string)
+}
+
 var _ tool.Set = (*Registry)(nil)
 
 // Open reads the apps and returns once all are known. No app runs until Start. An app

@@ -289,6 +289,10 @@ func validHeader(key, value string) bool {
 
 // refuse answers with a sentence.
 func refuse(w http.ResponseWriter, status int, sentence string) {
+	if r, ok := w.(Refuser); ok {
+		r.Refuse(status, sentence)
+		return
+	}
 	b, err := json.Marshal(map[string]string{"error": sentence})
 	if err != nil {
 		b = []byte(`{"error":"the box could not write its answer"}`)

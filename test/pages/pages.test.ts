@@ -503,6 +503,16 @@ test('a window that has ended says so', async (t) => {
   assert.match(await popup.innerText('[role=alert]'), /token of a paired device/);
 });
 
+test('what a route throws is a page where a page was opened, and JSON where it was fetched', async (t) => {
+  const d = await open(t, '/t/probe/kind/throws');
+  assert.equal(await d.frame.innerText('[role=alert]'), 'thrown on purpose');
+  const got = await d.frame.evaluate(async () => {
+    const a = await fetch('./throws');
+    return { status: a.status, body: await a.json() };
+  });
+  assert.deepEqual(got, { status: 500, body: { error: 'thrown on purpose' } });
+});
+
 test('a page that a browser opens by itself has a window too', async (t) => {
   const context = await chrome.newContext();
   context.setDefaultTimeout(120_000);

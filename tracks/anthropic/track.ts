@@ -151,15 +151,16 @@ function changed(event: LogEvent): boolean {
 }
 
 const page = `<!doctype html>
+<html lang="en">
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Claude</title>
 <link rel="stylesheet" href="/kit/gurtos.css">
 <script src="/kit/gurtos.js"></script>
-<main>
-<h1>Claude</h1>
-<p id="state">Looking…</p>
-<p><button id="again">Check the key again</button></p>
+<main class="page">
+  <h1>Claude</h1>
+  <p id="state" role="status">Looking…</p>
+  <div class="row"><button id="again">Check the key again</button></div>
 </main>
 <script>
 const show = async (method) => {
@@ -174,6 +175,7 @@ const show = async (method) => {
 document.getElementById('again').onclick = () => show('POST');
 show('GET');
 </script>
+</html>
 `;
 
 export default {

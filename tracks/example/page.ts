@@ -54,13 +54,20 @@ function button(text, onclick) {
   return b;
 }
 
+function together(buttons) {
+  const span = document.createElement('span');
+  span.className = 'row';
+  span.append(...buttons);
+  return span;
+}
+
 async function show() {
   const [tasks, questions, seen] = await Promise.all([get('./tasks'), get('./questions'), get('./seen')]);
   el('tasks').replaceChildren(...tasks.map((t) => row(t.title + ': ' + t.state)));
-  el('questions').replaceChildren(...questions.map((q) => row(q.question, ...[true, false].map((approved) => button(approved ? 'Yes' : 'No', async () => {
+  el('questions').replaceChildren(...questions.map((q) => row(q.question, together([true, false].map((approved) => button(approved ? 'Yes' : 'No', async () => {
     await fetch('./answer', { method: 'POST', body: JSON.stringify({ id: q.id, approved }) });
     await show();
-  })))));
+  }))))));
   el('spent').textContent = seen.spent;
 }
 
