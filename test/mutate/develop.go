@@ -10,6 +10,13 @@ var develop = []Guard{
 	{"check: a host in an address is listed", "cmd/box/check/source.go", `hosts.Match(name, port); !ok {`, `hosts.Match(name, port); !ok && name == "" {`, "./cmd/box/check", "TestProblems"},
 	{"check: a package is pinned", "cmd/box/check/check.go", `if !pinned.MatchString(versions[name]) {`, `if versions[name] == "" {`, "./cmd/box/check", "TestPinned"},
 	{"check: an app says what it is", "cmd/box/check/source.go", `if r.Declared.Description == "" {`, `if r.Declared.Name == "" {`, "./cmd/box/check", "TestProblems"},
+	{"check: a task whose worker is not there is told of", "cmd/box/check/tasks.go", `if title && has && prompt != "string" {`, `if title && has && prompt == "string" {`, "./cmd/box/check", "TestTasks"},
+	{"check: a task that another build can start is in order", "cmd/box/check/check.go", `	r.Notes = append(r.Notes, Problem`, `	r.Problems = append(r.Problems, Problem`, "./cmd/box/check", "TestTaskWithoutAWorkerThatIsThere"},
+	{"box: a flag is given once", "cmd/box/cli/flags.go", `	if o.given {`, `	if o.given && o.name == "" {`, "./cmd/box/cli", "TestWrongFlags"},
+	{"box: a flag of all commands is given once", "cmd/box/cli/cli.go", `		if asJSON {
+			return twice`, `		if asJSON && len(args) == 0 {
+			return twice`, "./cmd/box/cli", "TestWrongFlags"},
+	{"screen: that the disk is nearly full is told once", "boot/data/data.go", `less than %s of %s are free.", disk.Bytes(bound)`, `less than %s of %s are free.", disk.Bytes(free)`, "./boot/data", "TestLowSpace"},
 	{"apps: what an app prints holds no key", "core/app/output.go", `r.opt.Vault.Redact(strings.ToValidUTF8(string(rest[:end]), "\uFFFD"))`, `strings.ToValidUTF8(string(rest[:end]), "\uFFFD")`, "./core/app", "TestPrinted"},
 	{"apps: a key that is printed in two pieces is found", "core/app/output.go", `if !follow || len(rest)-end > maxLine {`, `if !follow || len(rest) > end {`, "./core/app", "TestPrintedAsItComes"},
 	{"apps: what an app may declare is one table", "core/app/declare/app.go", `c.fail(at+".name", "there is another one of the name %s", n)`, `_ = n`, "./test/tracks", "TestDeclared"},
