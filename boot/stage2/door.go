@@ -69,14 +69,14 @@ func (d *door) what(ctx context.Context, exit string) string {
 	text := "The action log, the box's record of all that was done, paid and answered, is damaged, so the box takes no work."
 	d.box.screen.Update(func(s *screen.Status) { s.State, s.Doing = screen.Degraded, "the action log is examined" })
 	said, err := d.box.command(ctx, "log", "verify")
-	if err == nil {
-		return text + " " + sentence(fmt.Errorf("its daemon, boxd, %s", exit)) // which knows better
-	}
 	var faults []string
 	for line := range strings.Lines(said) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "box: ") && !strings.HasPrefix(line, "Known ") {
 			faults = append(faults, line)
 		}
+	}
+	if err == nil || len(faults) == 0 {
+		return text + " " + sentence(fmt.Errorf("its daemon, boxd, %s", exit)) // which knows better
 	}
 	if n := len(faults); n > mostFaults {
 		faults = append(faults[:mostFaults-1], faults[n-1]) // the last one counts them

@@ -56,6 +56,7 @@ const (
 	reordered = "reordered"
 	inserted  = "inserted"
 	garbled   = "damaged"
+	gone      = "gone"
 )
 
 // examine reads from start to end.

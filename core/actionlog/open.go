@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const logName = "log.jsonl"
@@ -27,11 +28,13 @@ type Recovery struct {
 // DamageError says that a line is not what was written.
 type DamageError struct {
 	First, Last int64  // lines, as far as that is known
-	Kind        string // changed, removed, reordered, inserted or damaged
+	Kind        string // changed, removed, reordered, inserted, damaged, or gone: all of them, though they are remembered
 }
 
 func (e *DamageError) Error() string {
 	switch {
+	case e.Kind == gone:
+		return fmt.Sprintf("%s is empty or gone, and %s remembers %d lines", logName, journalName, e.Last)
 	case e.Kind == inserted:
 		return fmt.Sprintf("something was inserted before line %d of %s", e.First, logName)
 	case e.Last <= e.First && e.Kind == removed:
@@ -122,6 +125,8 @@ type survey struct {
 	lost     int64 // lines that the remembered head has and the log hasn't
 	anew     bool  // those lines are there, but not what they were
 	explains bool  // a note says why the log isn't what is remembered
+
+	unvouched []Gap // of notes in the place of lines, for which no later line vouches
 }
 
 // survey looks at the end of the log, or at all of it when damage may be repaired.
@@ -149,6 +154,9 @@ func (l *Log) survey(head Mark) (*survey, error) {
 			}
 		}
 		s.explained(line)
+		if l.opt.Quarantine {
+			s.vouch(line)
+		}
 		if m.Seq%indexEvery == 0 {
 			l.index.add(indexEntry{seq: m.Seq + 1, off: m.End, prev: m.Hash})
 		}
@@ -181,6 +189,22 @@ func (s *survey) explained(line []byte) {
 	}
 }
 
+// vouch keeps the gaps that a line stands for, or takes out those that it vouches for.
+func (s *survey) vouch(line []byte) {
+	stands := isNote(line, noteQuarantined)
+	if !stands && !isNote(line, noteQuarantine) {
+		return
+	}
+	n, err := readNote(line)
+	if err != nil {
+		return
+	}
+	if stands && n.Gap != nil && !slices.Contains(s.unvouched, *n.Gap) {
+		s.unvouched = append(s.unvouched, *n.Gap)
+	}
+	s.unvouched = slices.DeleteFunc(s.unvouched, func(g Gap) bool { return slices.Contains(n.Gaps, g) })
+}
+
 // judge tells what a power cut tore from damage. Torn is only what lies behind
 // the remembered head and within one write of the end.
 func (s *survey) judge(l *Log, headHash string) error {
@@ -194,8 +218,7 @@ func (s *survey) judge(l *Log, headHash string) error {
 		}
 	}
 	if s.good.Seq == 0 && s.head.Seq > 0 && !l.opt.Quarantine {
-		return fmt.Errorf("the log is empty or gone, and %s remembers %d lines; put it back, or remove %s to begin a new one",
-			journalName, s.head.Seq, journalName)
+		return &DamageError{First: 1, Last: s.head.Seq, Kind: gone}
 	}
 	if t := s.tail; t != nil && !l.opt.Quarantine && (t.whole && t.first <= s.head.Seq || t.fits) {
 		return t.err()
@@ -254,6 +277,9 @@ func checkFormat(log io.ReaderAt, size int64) error {
 		return nil
 	}
 	n, err := readNote(line)
+	if (err != nil || n.Format < format) && disowned(log, size, hash(line)) {
+		return nil
+	}
 	switch {
 	case err != nil || n.Format == 0:
 		return errors.New("line 1 doesn't say which format the log has; this is no log of GurtOS")
@@ -261,6 +287,21 @@ func checkFormat(log io.ReaderAt, size int64) error {
 		return fmt.Errorf("the log has format %d, this build knows %d; a newer GurtOS wrote it", n.Format, format)
 	}
 	return nil
+}
+
+// disowned says whether line 2 has another hash of line 1 than that has: then line 1 is
+// damaged, and says nothing about the format.
+func disowned(log io.ReaderAt, size int64, first string) bool {
+	in := newLines(log, 0, size)
+	if _, err := in.next(); err != nil {
+		return false
+	}
+	line, err := in.next()
+	if err != nil {
+		return false
+	}
+	seq, prev, ok := frame(line)
+	return ok && seq == 2 && string(prev) != first
 }
 
 // formatNote is line 1 of a new log.

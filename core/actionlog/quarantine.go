@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"gurtos/core/durable"
@@ -33,32 +34,19 @@ func (l *Log) quarantine(s *survey) error {
 		}
 		gaps = append(gaps, g)
 	}
-	name := filepath.Join(l.dir, logName)
-	f, err := l.fs.Open(name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	w := &rewriter{log: l.file, to: f, at: l.clock.text()}
-	prev := s.good.Hash
-	for i, d := range s.gaps {
-		w.copy(d.from)
-		if stand := w.stand(d, gaps[i]); d.to == end {
-			prev = stand
+	cutOut := gaps
+	// A line that vouched for earlier gaps may be among those that are cut out now.
+	for _, g := range s.unvouched {
+		if !slices.Contains(gaps, g) {
+			gaps = append(gaps, g)
 		}
 	}
-	w.copy(end)
-	last := note{What: noteQuarantine, Gaps: gaps}.event()
-	m := w.line(&last, s.good.Seq+1, prev)
-	// What is behind the last whole line goes on being there, for cut.
-	if w.err == nil {
-		_, w.err = io.Copy(io.NewOffsetWriter(f, w.end), io.NewSectionReader(l.file, end, s.size-end))
+	name := filepath.Join(l.dir, logName)
+	f, m, err := l.rewrite(name+".new", s, gaps)
+	if isFull(err) && l.reserve.release() {
+		f, m, err = l.rewrite(name+".new", s, gaps)
 	}
-	if w.err == nil {
-		w.err = f.Sync()
-	}
-	if err := w.err; err != nil {
-		f.Close()
-		l.fs.Remove(name + ".new")
+	if err != nil {
 		return fmt.Errorf("write the log without its damaged lines: %w", err)
 	}
 	if err := f.Lock(); err != nil {
@@ -78,11 +66,45 @@ func (l *Log) quarantine(s *survey) error {
 	l.file.Close()
 	l.file = f
 	l.index.drop()
-	s.size += w.end - end
-	m.End = w.end
+	s.size += m.End - end
 	s.good = m
-	l.recovered.Gaps = gaps
+	l.recovered.Gaps = cutOut
 	return nil
+}
+
+// rewrite writes the log anew into a file of its own, and gives it open, with the mark of
+// its last line.
+func (l *Log) rewrite(name string, s *survey, gaps []Gap) (durable.File, Mark, error) {
+	f, err := l.fs.Open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, Mark{}, err
+	}
+	end := s.good.End
+	w := &rewriter{log: l.file, to: f, at: l.clock.text()}
+	prev := s.good.Hash
+	for i, d := range s.gaps {
+		w.copy(d.from)
+		if stand := w.stand(d, gaps[i]); d.to == end {
+			prev = stand
+		}
+	}
+	w.copy(end)
+	last := note{What: noteQuarantine, Gaps: gaps}.event()
+	m := w.line(&last, s.good.Seq+1, prev)
+	m.End = w.end
+	// What is behind the last whole line goes on being there, for cut.
+	if w.err == nil {
+		_, w.err = io.Copy(io.NewOffsetWriter(f, w.end), io.NewSectionReader(l.file, end, s.size-end))
+	}
+	if w.err == nil {
+		w.err = f.Sync()
+	}
+	if w.err != nil {
+		f.Close()
+		l.fs.Remove(name)
+		return nil, Mark{}, w.err
+	}
+	return f, m, nil
 }
 
 // rewriter copies a log with notes in the place of gaps.

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gurtos/core/durable"
+	"gurtos/core/durable/powercut"
 )
 
 // TestCutAtEveryByte: whatever a power cut leaves of the last lines, the whole ones
@@ -80,6 +82,20 @@ func TestCutOff(t *testing.T) {
 		if kept == 0 {
 			if err == nil || !strings.Contains(err.Error(), "remembers 4 lines") {
 				t.Fatalf("cut at %d: all is gone, and Open says %v", n, err)
+			}
+			if damaged := new(DamageError); !errors.As(err, &damaged) {
+				t.Fatalf("cut at %d: %v is no damage", n, err)
+			}
+			o := unsynced(dir)
+			o.Quarantine = true
+			anew := mustOpen(t, dir, o)
+			if cut := anew.Recovered().Cut; cut == nil || cut.Lost != 4 {
+				t.Fatalf("cut at %d: begun anew: %+v", n, cut)
+			}
+			mustAppend(t, anew, "after")
+			mustClose(t, anew)
+			if r := mustVerify(t, dir); !r.OK() || len(r.Cuts) != 1 || r.Cuts[0].Lost != 4 {
+				t.Fatalf("cut at %d: begun anew: verify: %s", n, r)
 			}
 			continue
 		}
@@ -189,6 +205,11 @@ var damages = []struct {
 			l[0] = bytes.Replace(l[0], []byte(`"id":"`), []byte(`"id":"f`), 1)
 			return l
 		}},
+	{name: "line 1 without its format", kind: Changed, first: 1, last: 1, says: "line 1 of log.jsonl is changed", left: "abcdefg",
+		spoil: func(l [][]byte) [][]byte {
+			l[0] = bytes.Replace(l[0], []byte(`"format":`), []byte(`"fermat":`), 1)
+			return l
+		}},
 	{name: "line 1 gone", kind: Removed, first: 1, last: 1, says: "line 1 of log.jsonl was removed", left: "abcdefg",
 		spoil: func(l [][]byte) [][]byte { return l[1:] }},
 	{name: "the last line changed", kind: Changed, first: 8, last: 8, says: "line 8 of log.jsonl is changed", left: "abcdef", head: true,
@@ -234,6 +255,60 @@ func TestDamage(t *testing.T) {
 				quarantined(t, dir, c.left, max(c.gaps, 1), spoiled)
 			})
 		}
+	}
+}
+
+// A second quarantine may cut out the line that vouched for the gaps of the first: the new
+// one vouches for them then.
+func TestVouchedAgain(t *testing.T) {
+	dir := made(t, "a", "b", "c", "d")
+	for _, word := range []string{`"text":"b"`, `"what":"log.quarantine"`, `"what":"log.quarantine"`} {
+		all := bytes.Join(read(t, dir), nil)
+		i := bytes.LastIndex(all, []byte(word)) + len(word) - 2
+		all[i] ^= 1
+		write(t, dir, logName, all)
+		forget(t, dir)
+		l := mustOpen(t, dir, Options{Quarantine: true})
+		if n := len(l.Recovered().Gaps); n != 1 {
+			t.Fatalf("%d gaps are told", n)
+		}
+		mustAppend(t, l, "z")
+		mustClose(t, l)
+		r := mustVerify(t, dir)
+		if !r.OK() || !slices.ContainsFunc(r.Known, func(g Gap) bool { return g.First == 3 && g.Last == 3 }) {
+			t.Fatalf("after %s is damaged: %s", word, r)
+		}
+	}
+}
+
+// On a full disk the log is written anew on its reserve; without one it stays as it is.
+func TestQuarantineOnAFullDisk(t *testing.T) {
+	for _, reserve := range []int64{1 << 20, -1} {
+		dir := made(t, "a", "b", "c")
+		all := bytes.Replace(bytes.Join(read(t, dir), nil), []byte(`"b"`), []byte(`"B"`), 1)
+		write(t, dir, logName, all)
+		forget(t, dir)
+		disk := powercut.New(dir)
+		disk.Fail(func(op powercut.Op) error {
+			if _, err := os.Stat(filepath.Join(dir, reserveName)); op.Kind == powercut.Write && op.Path == logName+".new" && (err == nil || reserve < 0) {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		l, err := Open(dir, Options{FS: disk, Quarantine: true, Reserve: reserve, journal: 4 * journalBlock})
+		if reserve < 0 {
+			if now, _ := os.ReadFile(filepath.Join(dir, logName)); !errors.Is(err, syscall.ENOSPC) || !bytes.Equal(now, all) {
+				t.Fatalf("without a reserve: %v, and the log is %q", err, now)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(events(t, l)); len(got) != 2 || len(l.Recovered().Gaps) != 1 {
+			t.Errorf("left are %q, %+v", got, l.Recovered())
+		}
+		mustClose(t, l)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Approval is one question and, once given, its answer.
 type Approval struct {
-	ID        string       `json:"id"`   // <task id>.task.<key>, <task id>.budget.<action>, <task id>.tool.<call key>.ask.<hash>, <task id>.upload.<host>
+	ID        string       `json:"id"`   // <task id>.task.<key>, <task id>.budget.<action>, <task id>.tool.<call key>.ask.<hash>, <task id>.upload.<host>, <task id>.resume.<line>
 	Task      string       `json:"task"` // the task that asked
 	Question  string       `json:"question"`
 	CostCents budget.Cents `json:"costCents"` // 0 when it is not about money

@@ -105,7 +105,7 @@ func (t *Tasks) tellOfGap(f *fold) []actionlog.Event {
 	if !f.Untold {
 		return nil
 	}
-	text := "Lines were cut out of the action log as damaged, and what they said is lost. Look whether all agents are paused if they should be, whether each app is on or off, what it may do and what it may spend as you set it, " +
+	text := "Lines of the action log were damaged or gone, and what they said is lost. Look whether all agents are paused if they should be, whether each app is on or off, what it may do and what it may spend as you set it, " +
 		"and at the tasks of that time: a stop, an undo or a payment may be forgotten. `box log verify` tells which lines, and where they are kept."
 	return []actionlog.Event{mustNote(noteAlert, map[string]any{"text": text, "cutOut": true}, "")}
 }

@@ -23,6 +23,7 @@ const (
 
 	noteStart  = "boxd started"   // of the box, once its tasks are there
 	noteCutOut = "log.quarantine" // of the log: at its end then, what was cut out of it
+	noteCutOff = "log.cut"        // of the log: what was cut off its end at a start; {cut: {lost?}}, lines that had been on the disk
 )
 
 // note is a note event of the box.
@@ -62,6 +63,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		Tasks  []string        `json:"tasks"`
 		On     *bool           `json:"on"`
 		CutOut bool            `json:"cutOut"`
+		Cut    struct{ Lost int64 }
 	}
 	if err := json.Unmarshal(ev.Data, &d); err != nil {
 		return nil // a note of another shape is none of ours
@@ -77,6 +79,10 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		}
 	case noteCutOut:
 		f.Marked, f.Untold = false, true
+	case noteCutOff:
+		if d.Cut.Lost > 0 { // files of a task that they made are there, and nothing tells of it
+			f.Gap, f.Marked, f.Untold = true, false, true
+		}
 	case noteAlert:
 		f.Untold = f.Untold && !d.CutOut
 	case noteStart:

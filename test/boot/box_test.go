@@ -1,7 +1,9 @@
 package boot
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -57,8 +59,9 @@ func TestBox(t *testing.T) {
 		n = 10
 	}
 	cuts(t, choose(r, moments, n), b.Token, "cuts", id)
-	t.Run("damaged tail on a full disk", func(t *testing.T) { fullAndDamaged(t, b.Data.Clone(), b.Token, filler.ID, waits.ID) })
+	t.Run("damaged log on a full disk", func(t *testing.T) { fullAndDamaged(t, b.Data.Clone(), b.Token, filler.ID, waits.ID, true) })
 	if long() {
+		t.Run("damaged tail on a full disk", func(t *testing.T) { fullAndDamaged(t, b.Data.Clone(), b.Token, filler.ID, waits.ID, false) })
 		t.Run("read-only data disk", func(t *testing.T) { readOnlyData(t, b.Data.Clone()) })
 	}
 	if long() && !t.Failed() {
@@ -96,24 +99,71 @@ func running(ctx context.Context, api *box.API) (bool, error) {
 	return !is, err
 }
 
+// damageStep damages the first line of the log that tells of a step, and gives its index.
+// The journal, which would put it back, has lost its first record.
+func damageStep(t *testing.T, d *nbd.Disk) (index int) {
+	t.Helper()
+	const step = `"type":"task.step"`
+	box.Damage(t, d, "/box/log.jsonl", func(log []byte) (at, n int64) {
+		i := bytes.Index(log, []byte(step))
+		if i < 0 {
+			t.Fatal("the log tells of no step")
+		}
+		index = bytes.Count(log[:i], []byte("\n"))
+		return int64(i + len(step) - 2), 1
+	})
+	box.Damage(t, d, "/box/log.commit", func([]byte) (at, n int64) { return 0, 8 })
+	return index
+}
+
+// sayYes waits for the question that a box asks on its consoles when a line of its log is
+// damaged, and answers it on its keyboard; other words change nothing, and the network has
+// no answer for anyone.
+func sayYes(t *testing.T, b *box.Box, line int) {
+	t.Helper()
+	b.Wait(`ask\s+type the words cut out`)
+	b.Wait(fmt.Sprintf(`reason\s+The action log.* Line %d was changed`, line))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := b.Try(ctx, "GET", "/api/health", nil, nil); err == nil {
+		t.Error("boxd answers before anyone decided about its log")
+	}
+	if err := b.VM.Serial.Send("cut it\r"); err != nil {
+		t.Fatal(err)
+	}
+	b.Wait(`reason\s+Typed was "cut it", which changes nothing`)
+	b.Type("cut out", `somebody at a console has the damaged lines cut out`)
+}
+
 // fullAndDamaged breaks the end of the log as a worn-out disk does, and boots
-// with that disk, which is full, and with one that isn't the box's.
-func fullAndDamaged(t *testing.T, d *nbd.Disk, token, filler, waits string) {
+// with that disk, which is full, and with one that isn't the box's. With a line in its
+// middle damaged, too, somebody at the box has to say that it is to be cut out.
+func fullAndDamaged(t *testing.T, d *nbd.Disk, token, filler, waits string, middle bool) {
 	foreign := nbd.New(1 << 30)
 	if err := foreign.Write([]byte(strings.Repeat("not yours ", 4096)[:4096]), 0, true); err != nil {
 		t.Fatal(err)
 	}
 	hash := foreign.Sum()
+	lost := -1 // index of the line that is cut out
+	if middle {
+		lost = damageStep(t, d)
+	}
 	before := strings.Split(strings.TrimSpace(string(box.DamageTail(t, d, "/box/log.jsonl", 40))), "\n")
 	b := box.Boot(t, box.Setup{Data: d, More: []*nbd.Disk{foreign}})
 	b.Token = token
+	if middle {
+		sayYes(t, b, lost+1)
+	}
 	t.Logf("API after %v (%s)", b.Ready().Round(time.Millisecond), b.VM.Accel)
 	now := b.Lines()
 	b.CheckChain()
 	for i, line := range before[:len(before)-1] {
-		if i >= len(now) || now[i] != line {
+		if i != lost && (i >= len(now) || now[i] != line) {
 			t.Fatalf("line %d of the log was whole and isn't there any more: %.200s", i+1, line)
 		}
+	}
+	if middle && !strings.Contains(now[lost], `"what":"log.quarantined"`) {
+		t.Errorf("no note stands for the line that was cut out: %s", now[lost])
 	}
 	// The last line is there again, from log.commit, or a note tells of the cut.
 	if at := len(before) - 1; now[at] != before[at] && !strings.Contains(strings.Join(now[at:], "\n"), "log.cut") {

@@ -3,12 +3,15 @@ package cli_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"gurtos/core/actionlog"
+	"gurtos/core/box"
 	"gurtos/sandbox/layers"
 )
 
@@ -101,4 +104,48 @@ func TestFoldersAfterACutOut(t *testing.T) {
 	want("when lines are cut out again", true, first, "tallcut", "tagain")
 	start(t, d.home).end()
 	want("at the start after that", true, first, "tallcut", "tagain")
+}
+
+// Lines that are lost off the end, up to all of them, take no files along: neither those
+// of a task that nothing tells of any more, nor what it left in its workspace.
+func TestFilesOutliveALostEnd(t *testing.T) {
+	d := start(t, "")
+	first := d.task("First", "write a.txt x")
+	d.end()
+	name := filepath.Join(d.home, "log.jsonl")
+	layer := filepath.Join(d.home, "tasks", first, "layer")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, text[:bytes.Index(text, []byte(`"title":"First"`))], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		start(t, d.home).end()
+		if _, err := os.Lstat(layer); err != nil {
+			t.Fatal("the end is lost, and so are files", err)
+		}
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	damaged := new(actionlog.DamageError)
+	if _, err := box.Open(t.Context(), box.Options{Config: d.conf, Log: slog.New(slog.DiscardHandler)}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "log.jsonl is empty or gone, and log.commit remembers") {
+		t.Fatal("the log is gone", err)
+	}
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) { // as it was found
+		t.Fatal(err)
+	}
+	if out := d.box("log", "quarantine"); !strings.Contains(out, "had been on the disk and are lost") || !strings.Contains(out, "The log is whole") {
+		t.Errorf("begun anew: %s", out)
+	}
+	again := start(t, d.home)
+	if _, err := os.Lstat(layer); err != nil {
+		t.Error("the log is begun anew, and files are gone", err)
+	}
+	again.task("Second", "write b.txt y")
+	if out := again.box("log"); strings.Count(out, "Lines of the action log were damaged or gone") != 1 {
+		t.Errorf("the owner is not told: %s", out)
+	}
 }

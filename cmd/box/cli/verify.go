@@ -7,6 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -74,10 +77,31 @@ func heads(texts []string) ([]actionlog.Mark, error) {
 	return known, nil
 }
 
+// logGone says whether the log's file is missing though the journal beside it remembers
+// lines. A boxd that runs would have it open all the same.
+func (s *session) logGone() (bool, error) {
+	if _, err := os.Lstat(filepath.Join(s.box.home, "log.jsonl")); !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if _, err := os.Lstat(filepath.Join(s.box.home, "log.commit")); err != nil {
+		return false, nil
+	}
+	if c, err := net.Dial("unix", filepath.Join(s.box.home, "box.sock")); err == nil {
+		c.Close()
+		return false, fmt.Errorf("boxd runs with BOX_HOME %s, though its log is gone: stop it first", s.box.home)
+	}
+	return true, nil
+}
+
 // logQuarantine cuts damaged lines out of the log, which lets boxd start again.
 func logQuarantine(s *session) error {
+	gone, err := s.logGone()
+	if err != nil {
+		return err
+	}
 	report, err := s.verify()
 	switch {
+	case gone: // and remembered: it is begun anew
 	case err != nil:
 		return err
 	case report.Running:

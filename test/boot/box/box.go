@@ -205,6 +205,37 @@ func (b *Box) PowerButton() {
 	b.Off()
 }
 
+// Type types letters and spaces on the box's keyboard, and presses Enter, until the
+// console says something. As a person does, it types again when nothing happens: the
+// keyboard's driver may load only then.
+func (b *Box) Type(text, until string) {
+	b.t.Helper()
+	ctx, cancel := b.limit(30*time.Second, "hearing what is typed")
+	defer cancel()
+	for {
+		for _, c := range text + "\n" {
+			code := map[rune]string{' ': "spc", '\n': "ret"}[c]
+			if code == "" {
+				code = string(c)
+			}
+			keys := map[string]any{"keys": []map[string]string{{"type": "qcode", "data": code}}}
+			if err := b.VM.Command(ctx, "send-key", keys, nil); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		again, cancel := context.WithTimeout(ctx, 10*time.Second)
+		_, after, err := b.VM.Serial.Wait(again, b.read, regexp.MustCompile(until))
+		cancel()
+		if err == nil {
+			b.read = after
+			return
+		}
+		if err := context.Cause(ctx); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
 // Off waits until the machine has switched itself off.
 func (b *Box) Off() {
 	b.t.Helper()

@@ -56,9 +56,19 @@ var (
 	blockLine  = regexp.MustCompile(`blocksize = (\d+)`)
 )
 
-// DamageTail overwrites the last n bytes of a file of the data partition, whose
-// file system must be unmounted, and gives the file's content before.
+// DamageTail is Damage of the last n bytes of a file, as far as they are in one block.
 func DamageTail(t testing.TB, d *nbd.Disk, path string, n int64) []byte {
+	t.Helper()
+	return Damage(t, d, path, func(content []byte) (at, bytes int64) {
+		size := int64(len(content))
+		return size - n, n
+	})
+}
+
+// Damage overwrites n bytes of a file of the data partition, whose file system must be
+// unmounted, from a place on that is chosen by the file's content, and as far as they are
+// in the block of the last one. It gives the content before.
+func Damage(t testing.TB, d *nbd.Disk, path string, where func(content []byte) (at, n int64)) []byte {
 	t.Helper()
 	start, part := Partition(t, d)
 	file := filepath.Join(t.TempDir(), "part")
@@ -101,19 +111,17 @@ func DamageTail(t testing.TB, d *nbd.Disk, path string, n int64) []byte {
 			t.Fatal(err)
 		}
 	}
-	n = min(n, size%block) // all in the last block
-	if n == 0 {
-		n = 1
-	}
+	at, n := where(content)
+	end := at + n - 1
 	sector := make([]byte, block)
-	last := place[(size-1)/block]
-	if _, err := part.ReadAt(sector, last); err != nil {
+	of := place[end/block]
+	if _, err := part.ReadAt(sector, of); err != nil {
 		t.Fatal(err)
 	}
-	for i := (size-1)%block + 1 - n; i <= (size-1)%block; i++ {
-		sector[i] = 'X'
+	for i := max(at, end/block*block); i <= end; i++ {
+		sector[i%block] = 'X'
 	}
-	if err := d.Write(sector, start+last, true); err != nil {
+	if err := d.Write(sector, start+of, true); err != nil {
 		t.Fatal(fmt.Errorf("damage %s: %w", path, err))
 	}
 	return content
