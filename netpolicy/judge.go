@@ -158,6 +158,11 @@ func (x *swapper) body(r *http.Request, b *bill) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return b.came(nil, true)
 	}
+	for _, enc := range r.Header.Values("Content-Encoding") {
+		if enc != "" && !strings.EqualFold(enc, "identity") {
+			return &Refused{fmt.Sprintf("its body is packed as %.20q, and what is packed can't be judged", enc)}
+		}
+	}
 	select {
 	case x.s.holding <- struct{}{}:
 	case <-r.Context().Done():

@@ -270,6 +270,9 @@ func TestSwapRefuses(t *testing.T) {
 		{"in a header's name", post(t, base, ok, "X-"+placeholder, "1"), 200},
 		{"twice in the header", post(t, base, ok, "X-Api-Key", placeholder+placeholder), 403},
 		{"with an upgrade", post(t, base, ok, "X-Api-Key", placeholder, "Upgrade", "websocket", "Connection", "upgrade"), 403},
+		{"packed", post(t, base, "\x1f\x8b", "X-Api-Key", placeholder, "Content-Encoding", "gzip"), 403},
+		{"said to be packed", post(t, base, ok, "X-Api-Key", placeholder, "Content-Encoding", "identity, br"), 403},
+		{"not packed", post(t, base, ok, "X-Api-Key", "mine", "Content-Encoding", "Identity"), 401},
 		{"no placeholder at all", post(t, base, ok, "X-Api-Key", "mine"), 401},
 		{"to another Host", func() *http.Request {
 			r := post(t, base, ok, "X-Api-Key", placeholder)

@@ -91,6 +91,7 @@ var network = []Guard{
 	{"key swap: only the declared requests", "netpolicy/judge.go", `case sw.Requests != nil && !matches(sw.Requests, r):`, `case false:`, "./netpolicy", "TestSwapLists"},
 	{"key swap: a path has one reading", "netpolicy/swap.go", `if strings.ContainsAny(path, "%\\;") || strings.Contains(path, "//") || strings.Contains(path, "/.") {`, `if false {`, "./netpolicy", "TestSwapLists"},
 	{"key swap: a model waits for its leave", "netpolicy/judge.go", `	if sw.Allow != nil && model {`, `	if false {`, "./netpolicy", "TestSwapAllow"},
+	{"key swap: what is packed is not passed on unseen", "netpolicy/judge.go", `		if enc != "" && !strings.EqualFold(enc, "identity") {`, `		if false {`, "./netpolicy", "TestSwapRefuses"},
 	{"key swap: an answer is cleaned of the key that went out", "netpolicy/judge.go", `carried{clean, len(places) > 0, b}`, `carried{func(w io.Writer) io.WriteCloser { _, clean, _ = sw.Key(); return clean(w) }, len(places) > 0, b}`, "./netpolicy", "TestSwapKeyChanges"},
 	{"key swap: metered before its end is read", "netpolicy/cleaned.go", `			if c.meter.Ended() {`, `			if c.meter.Ended() && false {`, "./netpolicy", "TestSwapMetersFirst"},
 	{"model key: the next call waits for the budget", "core/task/modelkey.go", `	if err == nil && !yes {`, `	if err == nil && !yes && false {`, "./test/model", "TestBudget"},
