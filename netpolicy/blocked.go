@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
-	"time"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -22,6 +20,7 @@ const (
 	nfulaCfgMode     = 2
 	nfulaCfgTimeout  = 4
 	nfulaPayload     = 9
+	nfulaPrefix      = 10
 )
 
 // openLog subscribes to the refused packets of the calling thread's namespace
@@ -55,9 +54,16 @@ func openLog() (*netlink.Conn, error) {
 	return c, nil
 }
 
-// readLog passes on the destination of each refused packet until c is closed. What could
-// not be read was refused all the same.
-func readLog(ctx context.Context, c *netlink.Conn, failed func(error), refused func(netip.AddrPort)) {
+// packet is one that the kernel did not let out.
+type packet struct {
+	to    netip.AddrPort // the port is 0 where the protocol has none
+	proto byte           // IPPROTO_UDP and the like
+	held  bool           // it came above beginRate, whatever the rules say of it
+}
+
+// readLog passes on each refused packet until c is closed. What could not be read was
+// refused all the same.
+func readLog(ctx context.Context, c *netlink.Conn, failed func(error), dropped func(packet)) {
 	for {
 		msgs, more := receive(ctx, c, failed)
 		if !more {
@@ -71,153 +77,47 @@ func readLog(ctx context.Context, c *netlink.Conn, failed func(error), refused f
 			if err != nil {
 				continue
 			}
+			var p packet
+			seen := false
 			for ad.Next() {
-				if ad.Type() == nfulaPayload {
-					if dst, ok := destination(ad.Bytes()); ok {
-						refused(dst)
-					}
+				switch ad.Type() {
+				case nfulaPayload:
+					p.to, p.proto, seen = destination(ad.Bytes())
+				case nfulaPrefix:
+					p.held = ad.String() == heldBack
 				}
+			}
+			if seen {
+				dropped(p)
 			}
 		}
 	}
 }
 
-// destination reads where a packet was going; the port is 0 where the protocol
-// has none. The kernel's own multicast (neighbour and group discovery) is nobody's try.
-func destination(p []byte) (netip.AddrPort, bool) {
+// destination reads where a packet was going and by which protocol; the port is 0 where
+// that has none. The kernel's own multicast (neighbour and group discovery) is nobody's try.
+func destination(p []byte) (to netip.AddrPort, proto byte, ok bool) {
 	var addr netip.Addr
-	var proto byte
 	var rest []byte
 	switch {
 	case len(p) >= 20 && p[0]>>4 == 4:
 		head := int(p[0]&15) * 4
 		addr, proto = netip.AddrFrom4([4]byte(p[16:20])), p[9]
 		if head > len(p) {
-			return netip.AddrPort{}, false
+			return to, 0, false
 		}
 		rest = p[head:]
 	case len(p) >= 40 && p[0]>>4 == 6:
 		addr, proto, rest = netip.AddrFrom16([16]byte(p[24:40])), p[6], p[40:]
 		if proto == unix.IPPROTO_HOPOPTS || proto == unix.IPPROTO_ICMPV6 && addr.IsMulticast() {
-			return netip.AddrPort{}, false
+			return to, 0, false
 		}
 	default:
-		return netip.AddrPort{}, false
+		return to, 0, false
 	}
 	var port uint16
 	if (proto == unix.IPPROTO_UDP || proto == unix.IPPROTO_TCP) && len(rest) >= 4 {
 		port = binary.BigEndian.Uint16(rest[2:4])
 	}
-	return netip.AddrPortFrom(addr, port), true
-}
-
-// How often one host:port is told again; how many lines are told at once, and how many
-// more each minute.
-const (
-	tellEvery  = time.Minute
-	tellAtOnce = 1000
-	tellMore   = 100
-)
-
-// teller passes refused tries on, each host:port at once and then once a minute with a
-// count, so that a loop can't flood a log. One that tries ever new ones can't either:
-// what there is no room for is told together, as others.
-type teller struct {
-	tell func(hostport string, count int)
-
-	mu     sync.Mutex
-	counts map[string]int // tries since it was last told
-	spent  int            // lines told, of tellAtOnce
-	since  time.Time      // when spent was last made less
-	more   int            // tries that there was no room for
-	timer  *time.Timer    // running while counts or more holds anything
-	closed bool
-}
-
-// refused counts a try.
-func (t *teller) refused(hostport string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return
-	}
-	if t.timer == nil {
-		t.timer = time.AfterFunc(tellEvery, t.minute)
-	}
-	if n, known := t.counts[hostport]; known {
-		t.counts[hostport] = n + 1
-		return
-	}
-	if !t.room() {
-		t.more++
-		return
-	}
-	if t.counts == nil {
-		t.counts = map[string]int{}
-	}
-	t.counts[hostport] = 0
-	t.tell(hostport, 1)
-}
-
-// room takes the room of one line, with t.mu held.
-func (t *teller) room() bool {
-	if n := int(time.Since(t.since) / tellEvery); n > 0 {
-		t.spent, t.since = max(0, t.spent-tellMore*min(n, tellAtOnce)), time.Now()
-	}
-	if t.spent >= tellAtOnce {
-		return false
-	}
-	t.spent++
-	return true
-}
-
-// minute tells what came in since the last time and forgets what has stopped.
-func (t *teller) minute() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.timer = nil
-	if t.closed {
-		return
-	}
-	for h, n := range t.counts {
-		switch {
-		case n == 0:
-			delete(t.counts, h)
-		case t.room():
-			t.counts[h] = 0
-			t.tell(h, n)
-		default:
-			t.more += n
-			delete(t.counts, h)
-		}
-	}
-	t.rest()
-	if len(t.counts) > 0 {
-		t.timer = time.AfterFunc(tellEvery, t.minute)
-	}
-}
-
-// rest tells of those that there was no room for, with t.mu held.
-func (t *teller) rest() {
-	if t.more > 0 {
-		t.tell(others+":0", t.more)
-		t.more = 0
-	}
-}
-
-// close tells what is left.
-func (t *teller) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	for h, n := range t.counts {
-		if n > 0 {
-			t.tell(h, n)
-		}
-	}
-	t.counts = nil
-	t.rest()
+	return netip.AddrPortFrom(addr, port), proto, true
 }

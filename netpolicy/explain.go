@@ -26,14 +26,21 @@ type Explanation struct {
 	Leads   []Lead `json:"leads,omitempty"`
 }
 
-// Explain says what a task with these hosts gets that goes to hostport, as the
-// listener and the dialler would decide now. Without a port, 443 is meant.
-func Explain(ctx context.Context, hosts []string, hostport string) (Explanation, error) {
-	return explain(ctx, newDialer(), hosts, hostport)
+// NoHost says what makes something no host:port.
+type NoHost struct {
+	Host string // as it was given
+	Why  error
 }
 
-func explain(ctx context.Context, d *dialer, hosts []string, hostport string) (Explanation, error) {
-	set, err := rules.ParseList(hosts)
+func (e *NoHost) Error() string { return fmt.Sprintf("%.300q: %v", e.Host, e.Why) }
+func (e *NoHost) Unwrap() error { return e.Why }
+
+// Explain says what a program with this policy gets that goes to hostport, as the
+// listener and the dialler would decide now. Without a port, 443 is meant. An address
+// that stands for a name in the file of names means that name. What is no host is a
+// *NoHost.
+func (p *Policy) Explain(ctx context.Context, hostport string) (Explanation, error) {
+	set, err := p.parse(p.Hosts, p.AnyPublic)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -42,23 +49,35 @@ func explain(ctx context.Context, d *dialer, hosts []string, hostport string) (E
 	}
 	t, err := parseTarget(hostport, true)
 	if err != nil {
-		return Explanation{}, fmt.Errorf("%.300q: %w", hostport, err)
+		return Explanation{}, &NoHost{hostport, err}
+	}
+	if t.name == "" && p.Names != "" {
+		known, err := openNames(p.Names)
+		if err != nil {
+			return Explanation{}, err
+		}
+		t.name, _ = known.name(t.addr)
 	}
 	e := Explanation{Target: t.String()}
+	if _, local := own(t.name + "."); local || t.name == "" && (t.addr.IsLoopback() || t.addr.IsUnspecified()) {
+		e.Why = fmt.Sprintf("%s is the sandbox itself: nothing that goes there leaves it.", t.host())
+		return e, nil
+	}
 	rule, err := t.verdict(&set)
 	switch {
-	case err != nil && t.name != "" && set.Name(t.name):
-		e.Why = fmt.Sprintf("A rule names %s, but another port of it.", t.name)
-	case err != nil && t.name == "":
+	case err == nil:
+	case t.name == "":
 		e.Why = fmt.Sprintf("No rule names the address %s with port %d; an address is let through by its exact address:port alone, not by a name that has it.", t.addr, t.port)
-	case err != nil:
+	case set.Name(t.name):
+		e.Why = fmt.Sprintf("A rule names %s, but another port of it.", t.name)
+	default:
 		e.Why = fmt.Sprintf("No rule names %s.", t.name)
 	}
 	if err != nil {
 		return e, nil
 	}
 	e.Rule = rule.String()
-	addrs := []netip.Addr{t.addr}
+	d, addrs := newDialer(), []netip.Addr{t.addr}
 	if t.name != "" {
 		if addrs, err = d.resolver.LookupNetIP(ctx, "ip", absolute(t.name)); err != nil {
 			e.Why = fmt.Sprintf("The rule %s lets it through, but the name does not resolve: %v.", rule, err)
@@ -68,17 +87,24 @@ func explain(ctx context.Context, d *dialer, hosts []string, hostport string) (E
 	for _, a := range addrs {
 		a = a.Unmap()
 		lead := Lead{Addr: a.String(), Class: rules.Classify(a).String()}
-		no, refused := errors.AsType[*Refused](d.check(a, rule.Exact()))
-		if refused {
+		switch no, refused := errors.AsType[*Refused](d.check(a, rule.Exact())); {
+		case refused:
 			lead.Why = no.Why
+		default:
+			e.Allowed = true
 		}
-		e.Allowed = e.Allowed || !refused
 		e.Leads = append(e.Leads, lead)
 	}
-	if e.Allowed {
-		e.Why = fmt.Sprintf("The rule %s lets it through.", rule)
-	} else {
+	switch {
+	case !e.Allowed:
 		e.Why = fmt.Sprintf("The rule %s names it, but where it leads is refused.", rule)
+	case rule.Added():
+		e.Why = fmt.Sprintf("The rule %s, which its worker brings for its model, lets it through.", rule)
+	default:
+		e.Why = fmt.Sprintf("The rule %s lets it through.", rule)
+	}
+	if e.Allowed && t.port == 53 {
+		e.Why += " That is by the proxy: what goes to port 53 without it gets the box's own name server."
 	}
 	return e, nil
 }

@@ -59,7 +59,7 @@ var fence = []fenceRule{
 	{"out", "connections that were turned back", concat(l4(unix.IPPROTO_TCP), flags(tcpRST, tcpRST), accept())},
 	{"out", "loopback v4", concat(to4([4]byte{127}, 8), accept())},
 	{"out", "loopback v6", concat(to6loopback(), accept())},
-	{"out", "tell the daemon", concat(within(logRate), told())},
+	{"out", "tell the daemon", concat(within(logRate), told(""))},
 }
 
 // pace comes before all others. It holds back who begins too much at once, and keeps what
@@ -80,7 +80,7 @@ var pace = []fenceRule{
 	{"own", "what is said to the relay", concat(dport(relayPort), accept())},
 	{"own", "what the relay says", concat(sport(relayPort), accept())},
 	{"own", "all else is the sandbox's own", concat([]expr.Any{&expr.Notrack{}}, accept())},
-	{"held", "tell the daemon", concat(within(1), told())},
+	{"held", "tell the daemon", concat(within(1), told(heldBack))},
 	{"held", "and drop it", []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}},
 }
 
@@ -96,28 +96,37 @@ var gate = []fenceRule{
 	{"turn", "no such network", concat(marked(markNoNet), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_NO_ROUTE}})},
 }
 
-// queues are the ways to put a packet into the queue, as kernels differ in what they
-// are built with: the expression, and the older target by the compatibility layer.
-var queues = []expr.Any{
+// queueing is how a namespace's first packets come to the daemon, as kernels differ in what
+// they are built with.
+type queueing struct {
+	bind func() (*netlink.Conn, error) // the queue of the calling thread's namespace
+	into []expr.Any                    // ways to put a packet into it, the first that the kernel knows is taken
+}
+
+// byQueue has the expression, and the older target by the compatibility layer.
+var byQueue = queueing{openQueue, []expr.Any{
 	&expr.Queue{Num: queueNumber},
 	&expr.Target{Name: "NFQUEUE", Info: &xt.Unknown{queueNumber, 0, 0, 0, 0, 0, 0, 0}}, // struct xt_NFQ_info, aligned
-}
+}}
+
+// noQueue is what is weaker on a kernel without one.
+const noQueue = "This kernel has no NFQUEUE: a task's connection that is refused, or whose host is down, looks connected for a moment and is then reset."
 
 // raise puts the fence up in the namespace of the calling thread, and the gate before
 // it where the kernel has a queue; without one connections are taken before the daemon
 // has dialled, and reset when that fails.
-func raise() (queue *netlink.Conn, err error) {
+func raise(by queueing) (queue *netlink.Conn, err error) {
 	lacks := func(err error) bool {
 		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
 	}
-	queue, err = openQueue()
+	queue, err = by.bind()
 	if err != nil && !lacks(err) {
 		return nil, err
 	}
 	if queue == nil {
 		return nil, load(nil)
 	}
-	for _, into := range queues {
+	for _, into := range by.into {
 		if err = load(into); err == nil {
 			return queue, nil
 		}
@@ -204,9 +213,17 @@ func within(rate uint32) []expr.Any {
 	return []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: uint64(rate), Burst: 5 * rate, Unit: expr.LimitTimeSecond}}
 }
 
-// told has the daemon read the head of a packet.
-func told() []expr.Any {
-	return []expr.Any{&expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_SNAPLEN, Group: logGroup, Snaplen: 64}}
+// heldBack is what the kernel says with a packet that comes above beginRate, so that it is not taken for one that no rule lets through.
+const heldBack = "held"
+
+// told has the daemon read the head of a packet, with a word about it.
+func told(word string) []expr.Any {
+	l := &expr.Log{Key: 1<<unix.NFTA_LOG_GROUP | 1<<unix.NFTA_LOG_SNAPLEN, Group: logGroup, Snaplen: 64}
+	if word != "" {
+		l.Key |= 1 << unix.NFTA_LOG_PREFIX
+		l.Data = slices.Clip([]byte(word)) // what loads it appends to it
+	}
+	return []expr.Any{l}
 }
 
 // jump goes on in another chain.

@@ -326,7 +326,7 @@ func TestLimit(t *testing.T) {
 		io.WriteString(c, "!") //nolint:errcheck // the client tells
 		io.Copy(io.Discard, c) //nolint:errcheck // until it ends
 	})
-	s, _ := space(t, "example.com")
+	s, blocked, met := heard(t, "example.com")
 	p := program{t, s}
 	a, err := p.lookup("example.com", false)
 	if err != nil {
@@ -350,6 +350,9 @@ func TestLimit(t *testing.T) {
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("one more: %v, want it refused", err)
+	}
+	if want := []string{LimitOpen.Sentence("example.com:2200")}; !eventually(func() bool { return slices.Equal(met(), want) }) || len(blocked()) > 0 {
+		t.Errorf("told of the limits %q, want %q, and of %q as refused", met(), want, blocked())
 	}
 	open[0].Close()
 	if !eventually(func() bool {

@@ -62,9 +62,9 @@ func readHead(p *peeker) (*head, error) {
 			p.discard(n)
 			return h, nil
 		}
-		// Without its CR no line ends, and a program that forgot them would wait.
+		// A line ends in CR and LF: a program that forgot one of them would wait.
 		for i, c := range p.buf[at:] {
-			if i += at; c == '\n' && (i == 0 || p.buf[i-1] != '\r') {
+			if i += at; (c == '\n') != (i > 0 && p.buf[i-1] == '\r') {
 				return nil, &Refused{"its HTTP head has a stray line end"}
 			}
 		}

@@ -178,14 +178,13 @@ func (i *internet) capture() error {
 }
 
 func (i *internet) packet(p []byte) {
-	dst, ok := destination(p)
+	dst, proto, ok := destination(p)
 	if !ok {
 		return // ARP and neighbour discovery
 	}
-	proto, rest := p[6], p[min(40, len(p)):]
-	src := netip.AddrFrom16([16]byte(p[8:24]))
+	rest, src := p[min(40, len(p)):], netip.AddrFrom16([16]byte(p[8:24]))
 	if p[0]>>4 == 4 {
-		proto, rest, src = p[9], p[int(p[0]&15)*4:], netip.AddrFrom4([4]byte(p[12:16]))
+		rest, src = p[int(p[0]&15)*4:], netip.AddrFrom4([4]byte(p[12:16]))
 	}
 	name := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp", unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "icmp6"}[proto]
 	line := fmt.Sprintf("packet %s %s", name, dst)

@@ -57,6 +57,7 @@ func (s *Space) comes(id uint32, from, to netip.AddrPort) {
 		return
 	}
 	if len(s.conns)+len(s.knocks) >= MaxConns || s.ctx.Err() != nil {
+		s.full(to)
 		s.answer(id, nfAccept, markReset)
 		return
 	}

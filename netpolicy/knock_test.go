@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func TestSharedPort(t *testing.T) {
 func TestLimitOfTheProxy(t *testing.T) {
 	i := outside(t)
 	i.name("example.com", webAddr)
-	s, _ := space(t, "example.com")
+	s, blocked, met := heard(t, "example.com")
 	p := program{t, s}
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), proxyPort).String()
 	for range MaxConns {
@@ -190,5 +191,8 @@ func TestLimitOfTheProxy(t *testing.T) {
 	}
 	if _, err := p.connect("example.com", 80, false); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("one more to a host: %v", err)
+	}
+	if want := []string{LimitOpen.Sentence("")}; !eventually(func() bool { return slices.Equal(met(), want) }) || len(blocked()) > 0 {
+		t.Errorf("told of the limits %q, want %q, and of %q as refused", met(), want, blocked())
 	}
 }

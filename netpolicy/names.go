@@ -57,7 +57,8 @@ type named struct {
 // namesFile is the map on disk. A name's place says its addresses.
 type namesFile struct {
 	Version int      `json:"version"`
-	Names   []string `json:"names"`
+	Names   []string `json:"names"`           // "" where one was forgotten
+	Freed   []int    `json:"freed,omitempty"` // the places of those, the oldest first
 }
 
 // openNames reads the map that an earlier daemon left.
@@ -82,12 +83,20 @@ func openNames(path string) (*names, error) {
 	}
 	n.list = f.Names
 	now := time.Now()
-	for i, name := range f.Names {
-		if name == "" {
+	known := map[int]bool{}
+	for _, i := range f.Freed {
+		if i >= 0 && i < len(f.Names) && f.Names[i] == "" && !known[i] {
 			n.freed = append(n.freed, i)
-			continue
+			known[i] = true
 		}
-		n.byName[name] = &named{i, now}
+	}
+	for i, name := range f.Names {
+		switch {
+		case name != "":
+			n.byName[name] = &named{i, now}
+		case !known[i]: // an older build kept no order
+			n.freed = append(n.freed, i)
+		}
 	}
 	return n, nil
 }
@@ -134,7 +143,7 @@ func (n *names) add(name string) (*named, error) {
 		at, freed = freed[0], freed[1:]
 		list[at] = name
 	}
-	if err := n.save(list); err != nil {
+	if err := n.save(list, freed); err != nil {
 		return nil, err
 	}
 	delete(n.byName, old)
@@ -185,11 +194,11 @@ func (n *names) name(a netip.Addr) (string, bool) {
 }
 
 // save replaces the file by an atomic rename, synced, with n.mu held.
-func (n *names) save(list []string) error {
+func (n *names) save(list []string, freed []int) error {
 	if n.path == "" {
 		return nil
 	}
-	b, err := json.Marshal(namesFile{Version: 1, Names: list})
+	b, err := json.Marshal(namesFile{Version: 1, Names: list, Freed: freed})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"slices"
 	"testing"
 	"time"
 )
@@ -63,6 +65,44 @@ func TestManyNames(t *testing.T) {
 	check("after a restart")
 	if _, _, err := n.addrs("another.example.com"); !errors.Is(err, errManyNames) {
 		t.Errorf("one more name after a restart, when all may be in use: %v", err)
+	}
+
+	// Which of them is without a name for the longest is known after a restart.
+	n.path = ""
+	for k, since := range map[int]time.Duration{9: 5 * forgetAfter, 7: 4 * forgetAfter, 8: 3 * forgetAfter} {
+		n.byName[name(k)].used = time.Now().Add(-since)
+	}
+	addr("b.example.com")
+	addr("c.example.com")
+	n.path = file
+	addr("d.example.com")
+	order := slices.Clone(n.freed)
+	if want := []int{1, 9, 7, 8}; !slices.Equal(order, want) {
+		t.Errorf("freed in the order %v, want %v", order, want)
+	}
+	if n, err = openNames(file); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(n.freed, order) {
+		t.Errorf("after a restart the order is %v, and was %v", n.freed, order)
+	}
+	// An older build kept none, and what is no place of one that was forgotten is not taken.
+	put := func(f string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(f), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n, err = openNames(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(`{"version":1,"names":["a.example","","b.example",""]}`)
+	if want := []int{1, 3}; !slices.Equal(n.freed, want) {
+		t.Errorf("of an older build: %v, want %v", n.freed, want)
+	}
+	put(`{"version":1,"names":["a.example","","b.example","",""],"freed":[4,-1,0,99,4,1]}`)
+	if want := []int{4, 1, 3}; !slices.Equal(n.freed, want) {
+		t.Errorf("with what can't be: %v, want %v", n.freed, want)
 	}
 
 	// Once all addresses were given out, those that stand for no name any more are again,

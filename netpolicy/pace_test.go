@@ -2,12 +2,15 @@ package netpolicy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -16,27 +19,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// heard gives a namespace with these hosts; blocked collects what it refused, met the
+// limits that its program came to.
+func heard(t testing.TB, hosts ...string) (s *Space, blocked, met func() []string) {
+	var mu sync.Mutex
+	lists := [2][]string{}
+	add := func(to int, line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lists[to] = append(lists[to], line)
+	}
+	get := func(from int) func() []string {
+		return func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(lists[from])
+		}
+	}
+	s = attached(t, Policy{
+		Hosts: hosts, Blocked: func(h string, _ int) { add(0, h) },
+		Limited: func(l Limit, host string) { add(1, l.Sentence(host)) },
+	})
+	return s, get(0), get(1)
+}
+
 // TestPace holds that a loop of connections or questions reaches the daemon so often a
-// second and no more, and is told as what it tries, once; and that a program of the same
-// namespace still gets through.
+// second and no more, and is told once: as what it tries where no rule lets that through,
+// and else as a limit that it came to; and that a program of the same namespace still gets
+// through.
 func TestPace(t *testing.T) {
 	i := outside(t)
 	i.name("example.com", webAddr)
 	const tries = 4 * beginBurst
 	for _, c := range []struct {
-		name, told string // what is told
-		to         netip.AddrPort
-		udp        bool
+		name string
+		told string // which refused try
+		met  string // or what the limit's sentence has
+		to   netip.AddrPort
+		udp  bool
 	}{
-		{"an address", webAddr + ":80", netip.MustParseAddrPort(webAddr + ":80"), false},
-		{"the proxy", "127.0.0.1:15002", netip.MustParseAddrPort("127.0.0.1:15002"), false},
-		{"the relay's own port", "127.0.0.1:15001", netip.MustParseAddrPort("127.0.0.1:15001"), false},
-		{"names", "198.51.100.1:53", netip.MustParseAddrPort(netAddr + ":53"), true},
-		{"the name server's own port", "127.0.0.1:15053", netip.MustParseAddrPort("127.0.0.1:15053"), true},
+		{"an address", webAddr + ":80", "", netip.MustParseAddrPort(webAddr + ":80"), false},
+		{"an allowed host", "", "More than 500 connections a second were begun; those above that wait, such as one to example.com:80, which a rule lets through.", netip.AddrPortFrom(netip.Addr{}, 80), false},
+		{"the proxy", "", "connections a second were begun", netip.MustParseAddrPort("127.0.0.1:15002"), false},
+		{"the relay's own port", "127.0.0.1:15001", "", netip.MustParseAddrPort("127.0.0.1:15001"), false},
+		{"names", "", "More than 500 questions a second", netip.MustParseAddrPort(netAddr + ":53"), true},
+		{"the name server's own port", "", "questions a second", netip.MustParseAddrPort("127.0.0.1:15053"), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, blocked := space(t, "example.com")
+			s, blocked, met := heard(t, "example.com")
 			p := program{t, s}
+			if !c.to.Addr().IsValid() {
+				a, err := p.lookup("example.com", false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.to = netip.AddrPortFrom(a, c.to.Port())
+			}
 			dropped, begun := 0, time.Now()
 			p.inside(func() {
 				for range tries {
@@ -60,11 +98,27 @@ func TestPace(t *testing.T) {
 					t.Errorf("%d of %d tries in %d s were counted, want %d at most", n, tries, seconds, most)
 				}
 			}
-			if !eventually(func() bool { return strings.Contains(strings.Join(blocked(), " "), c.told) }) {
+			if c.told != "" && !eventually(func() bool { return slices.Equal(blocked(), []string{c.told}) }) {
 				t.Errorf("told %q, want %s", blocked(), c.told)
 			}
-			if b := blocked(); len(b) > 2 {
-				t.Errorf("told %q", b)
+			has := func() (n int) {
+				for _, m := range met() {
+					if strings.Contains(m, c.met) {
+						n++
+					}
+				}
+				return n
+			}
+			if c.met != "" {
+				if !eventually(func() bool { return has() == 1 }) {
+					t.Errorf("told of the limits %q, want %s", met(), c.met)
+				}
+				if b := blocked(); len(b) > 0 {
+					t.Errorf("told %q as refused, which a rule lets through", b)
+				}
+				if strings.Contains(c.met, "example.com") {
+					return // the places are all taken by those that it began and left
+				}
 			}
 			conn, err := p.connect("example.com", 80, false)
 			for err != nil && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ECONNREFUSED)) { // its questions count as all others do, and so do open connections
@@ -285,9 +339,10 @@ func TestTeller(t *testing.T) {
 			}
 			told = nil
 		}
+		tellAtOnce, tellMore := toldInAll.atOnce, toldInAll.more
 		for k := range tellAtOnce + 50 {
 			for range 2 {
-				tl.refused("c:" + strconv.Itoa(k))
+				tl.refused("c" + strconv.Itoa(k) + ":1")
 			}
 		}
 		lines("a thousand", tellAtOnce, 0)
@@ -295,7 +350,7 @@ func TestTeller(t *testing.T) {
 		lines("a minute later", tellMore+1, tellAtOnce-tellMore+2*50)
 		for minute := range 20 {
 			for k := range 3 * tellMore {
-				tl.refused(strconv.Itoa(minute) + ":" + strconv.Itoa(k))
+				tl.refused("d" + strconv.Itoa(minute) + "-" + strconv.Itoa(k) + ":1")
 			}
 			time.Sleep(tellEvery)
 			if minute == 0 {
@@ -313,4 +368,137 @@ func TestTeller(t *testing.T) {
 		tl.refused("c:2")
 		want("in the end", line{"c:1", 1})
 	})
+}
+
+// TestTellerKeepsRoom holds that no noise hides a refused try of a host that a rule names,
+// and none at one domain, or in one network, those of another; and that neither kind of
+// room is without end.
+func TestTellerKeepsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := map[string]int{}
+		tl := &teller{
+			tell:  func(h string, n int) { told[h] += n },
+			named: func(h string) bool { return h == "model.example.com" || h == "10.0.0.5" },
+		}
+		defer tl.close()
+		n := func(prefix, suffix string) (n int) {
+			tl.mu.Lock()
+			defer tl.mu.Unlock()
+			for h := range told {
+				if strings.HasPrefix(h, prefix) && strings.HasSuffix(h, suffix) {
+					n++
+				}
+			}
+			return n
+		}
+		heard := func(host string) {
+			t.Helper()
+			tl.refused(host)
+			if n(host, "") == 0 {
+				t.Errorf("%s is told by nobody", host)
+			}
+		}
+		const many = 3000
+		for k := range many {
+			tl.refused(fmt.Sprintf("x%d.evil.co.uk:53", k))         // one domain
+			tl.refused(fmt.Sprintf("172.16.%d.%d:22", k>>8, k&255)) // one network
+			tl.refused(fmt.Sprintf("[2001:db8:1::%x]:22", k))       // another one
+			tl.refused(fmt.Sprintf("192.0.2.1:%d", k))              // one address
+		}
+		for _, c := range []struct{ prefix, suffix string }{{"x", ".evil.co.uk:53"}, {"172.16.", ":22"}, {"[2001:db8:1::", ":22"}, {"192.0.2.1:", ""}} {
+			if got := n(c.prefix, c.suffix); got != toldOfOne.atOnce {
+				t.Errorf("%s…%s: %d lines, want %d", c.prefix, c.suffix, got, toldOfOne.atOnce)
+			}
+		}
+		heard("secret.data.example.org:53")
+		heard("other.co.uk:443")
+		heard("172.17.0.1:22")
+		heard("[2001:db8:2::1]:22")
+		for k := range many {
+			tl.refused(fmt.Sprintf("host%d.test:443", k)) // ever new ones: now there is room for nobody else
+		}
+		tl.refused("late.example:443")
+		if got := n("late.example", ""); got != 0 {
+			t.Error("there is room without end")
+		}
+		heard("model.example.com:443")
+		heard("10.0.0.5:22")
+		for k := range many {
+			tl.refused(fmt.Sprintf("model.example.com:%d", 1000+k))
+		}
+		if got := n("model.example.com:", ""); got != toldOfNamed.atOnce {
+			t.Errorf("of a host that a rule names %d lines, want %d", got, toldOfNamed.atOnce)
+		}
+		heard("10.0.0.5:23")
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		tl.mu.Lock()
+		defer tl.mu.Unlock()
+		if len(tl.shares) > 0 || len(tl.counts) > 0 || tl.timer != nil {
+			t.Errorf("a day later %d shares and %d counts are kept", len(tl.shares), len(tl.counts))
+		}
+	})
+}
+
+// TestLimiter holds that a limit is told at once and then once an hour, each by itself.
+func TestLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		m := limiter{tell: func(l Limit, host string) { told = append(told, fmt.Sprint(int(l), " ", host)) }}
+		for range 3 {
+			m.met(LimitOpen, "a:1")
+			m.met(LimitBegun, "b:1")
+		}
+		time.Sleep(limitEvery - time.Second)
+		m.met(LimitOpen, "c:1")
+		time.Sleep(time.Second)
+		m.met(LimitOpen, "d:1")
+		if want := []string{"2 a:1", "0 b:1", "2 d:1"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		(&limiter{}).met(LimitOpen, "") // nobody listens
+	})
+}
+
+// TestNamedHosts holds that a try at another port of a host that a rule names is told after
+// any noise, as the rules are at that moment.
+func TestNamedHosts(t *testing.T) {
+	i := outside(t)
+	i.name("example.com", webAddr)
+	i.name("example.net", webAddr)
+	s, blocked, _ := heard(t, "example.com:81", lanAddr+":81")
+	p := program{t, s}
+	for k := range 2 * toldInAll.atOnce {
+		s.tell.refused(fmt.Sprintf("host%d.test:443", k))
+	}
+	told := func(host string, want bool) {
+		t.Helper()
+		s.tell.mu.Lock()
+		more := s.tell.more
+		s.tell.mu.Unlock()
+		a, err := netip.ParseAddr(host)
+		if err != nil {
+			if a, err = p.lookup(host, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.dial("tcp", netip.AddrPortFrom(a, 82).String()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: %v", host, err)
+		}
+		is := func() bool { return slices.Contains(blocked(), host+":82") }
+		if !eventually(func() bool {
+			s.tell.mu.Lock()
+			defer s.tell.mu.Unlock()
+			return is() || s.tell.more > more
+		}) || is() != want {
+			t.Errorf("%s is told: %v, want %v", host, is(), want)
+		}
+	}
+	told("example.com", true)
+	told(lanAddr, true)
+	told(webAddr, false) // an address that no rule names is one of many
+	if err := s.SetHosts([]string{"example.net:81"}); err != nil {
+		t.Fatal(err)
+	}
+	told("example.net", true)
 }

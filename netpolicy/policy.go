@@ -40,6 +40,10 @@ type Policy struct {
 	// Blocked is told of a refused try, at most once a minute for each
 	// host:port; count is how many tries the call stands for.
 	Blocked func(hostport string, count int)
+	// Limited is told, at most once an hour for each limit, that the program came to it,
+	// and whom the connection went to, "" where that is not known. It must not block, and
+	// may be nil.
+	Limited func(l Limit, host string)
 	// Failed is told when an allowed name could not be resolved. It may be nil.
 	Failed func(name string, err error)
 
@@ -66,8 +70,10 @@ type HostStat struct {
 
 // Net makes namespaces. It holds a few ready ones, so that nobody waits for one.
 type Net struct {
-	log  *slog.Logger
-	dial *dialer
+	log    *slog.Logger
+	dial   *dialer
+	by     queueing
+	weaker []string
 
 	ready chan *bare
 	stop  context.CancelFunc
@@ -76,13 +82,18 @@ type Net struct {
 
 // Open checks that this machine can make a namespace, and starts to hold pool
 // ready ones.
-func Open(log *slog.Logger, pool int) (*Net, error) {
-	first, err := newBare()
+func Open(log *slog.Logger, pool int) (*Net, error) { return openBy(log, pool, byQueue) }
+
+func openBy(log *slog.Logger, pool int, by queueing) (*Net, error) {
+	first, err := newBare(by)
 	if err != nil {
 		return nil, fmt.Errorf("a task's network can't be made on this machine: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	n := &Net{log: log, dial: newDialer(), ready: make(chan *bare, max(pool, 1)), stop: stop, done: make(chan struct{})}
+	n := &Net{log: log, dial: newDialer(), by: by, ready: make(chan *bare, max(pool, 1)), stop: stop, done: make(chan struct{})}
+	if first.queue == nil {
+		n.weaker = []string{noQueue}
+	}
 	n.ready <- first
 	go n.make(ctx)
 	return n, nil
@@ -92,7 +103,7 @@ func Open(log *slog.Logger, pool int) (*Net, error) {
 func (n *Net) make(ctx context.Context) {
 	defer close(n.done)
 	for ctx.Err() == nil {
-		b, err := newBare()
+		b, err := newBare(n.by)
 		if err != nil {
 			n.log.Error("make a network namespace ahead", "err", err)
 			return // Attach makes its own from now on and reports the error
@@ -104,6 +115,9 @@ func (n *Net) make(ctx context.Context) {
 		}
 	}
 }
+
+// Weaker gives sentences about what this machine's kernel can't do for a task's network.
+func (n *Net) Weaker() []string { return n.weaker }
 
 // Ready is how many namespaces wait in the pool.
 func (n *Net) Ready() int { return len(n.ready) }
@@ -134,13 +148,14 @@ func (n *Net) Close() error {
 
 // Space is one namespace in use.
 type Space struct {
-	n     *Net
-	bare  *bare
-	names *names
-	tell  *teller
-	p     Policy
-	set   atomic.Pointer[rules.Set]
-	dns   []*dns.Server
+	n      *Net
+	bare   *bare
+	names  *names
+	tell   *teller
+	limits limiter
+	p      Policy
+	set    atomic.Pointer[rules.Set]
+	dns    []*dns.Server
 
 	ctx  context.Context // ends with the space
 	end  context.CancelFunc
@@ -171,7 +186,7 @@ func (n *Net) Namespace() (*Namespace, error) {
 		return &Namespace{n, b}, nil
 	default:
 	}
-	b, err := newBare()
+	b, err := newBare(n.by)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +209,9 @@ func (ns *Namespace) Attach(p Policy) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, knocks: map[pair]*knock{}, swapping: make(chan struct{}, maxSwapping), holding: make(chan struct{}, maxHolding)}
+	s := &Space{n: ns.n, bare: ns.b, names: names, tell: &teller{tell: p.Blocked}, limits: limiter{tell: p.Limited}, p: p, conns: map[*conn]struct{}{}, stats: map[string]*stat{}, uploads: map[string]*allowance{}, knocks: map[pair]*knock{}, swapping: make(chan struct{}, maxSwapping), holding: make(chan struct{}, maxHolding)}
 	names.open = s.connected
+	s.tell.named = func(host string) bool { return s.set.Load().Names(host) }
 	s.set.Store(&set)
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serve()
@@ -232,7 +248,7 @@ func (s *Space) serve() {
 		s.wait.Go(func() { readQueue(s.bare.ctx, s.bare.queue, s.unread, s.comes) })
 	}
 	s.wait.Go(func() {
-		readLog(s.bare.ctx, s.bare.nflog, s.unread, func(dst netip.AddrPort) { s.tell.refused(s.spell(dst)) })
+		readLog(s.bare.ctx, s.bare.nflog, s.unread, s.dropped)
 	})
 }
 
@@ -285,6 +301,7 @@ func (s *Space) admit(c *net.TCPConn) (*conn, bool) {
 	defer s.mu.Unlock()
 	k.made = s.claim(pair{from, k.dst})
 	if s.ctx.Err() != nil || len(s.conns)+len(s.knocks) >= MaxConns {
+		s.full(k.dst)
 		if k.made != nil {
 			k.made.up.Close()
 		}

@@ -22,6 +22,7 @@ const (
 	http2Preface
 	forwarded // the head that one proxy puts in front of another's connection
 	headless  // TLS that begins with another message than a hello
+	bareLine  // a request of HTTP that names no version
 )
 
 // Why a connection of these kinds is closed: what comes behind would pass unjudged, and
@@ -29,6 +30,7 @@ const (
 var (
 	errForwarded = &Refused{"it begins with the addresses of another connection"}
 	errHeadless  = &Refused{"its TLS does not begin with a hello"}
+	errBareLine  = &Refused{"its HTTP request names no version"} // some servers read fields behind it, and its Host
 )
 
 // proxyHead2 is how version 2 of the PROXY protocol begins; version 1 is a line.
@@ -57,6 +59,8 @@ func sniff(p *peeker, pass func([]byte) error) (kind, error) {
 				return opaque, errForwarded
 			case sure && k == headless:
 				return opaque, errHeadless
+			case sure && k == bareLine:
+				return opaque, errBareLine
 			}
 			if sure {
 				return k, nil
@@ -110,6 +114,10 @@ func judge(b []byte) (k kind, sure bool) {
 	// some of them any white space.
 	line := bytes.TrimLeft(b, "\r\n\t\v\f ")
 	line, _, ended := bytes.Cut(line, []byte("\n"))
+	first, after, cr := bytes.Cut(line, []byte("\r"))
+	if cr = cr && len(after) > 0; cr { // a CR alone, which few servers take for the end of a line
+		ended = true
+	}
 	switch up := bytes.ToUpper(line); {
 	case ended && bytes.HasPrefix(up, []byte("PROXY ")):
 		return forwarded, true
@@ -117,12 +125,30 @@ func judge(b []byte) (k kind, sure bool) {
 		return http2Preface, true
 	case ended && bytes.Contains(up, []byte("HTTP/")):
 		return http1, true
+	case ended && isBareLine(first):
+		return bareLine, true
 	case bytes.IndexByte(line, 0) >= 0 && !bytes.Contains(up, []byte("HTTP/")):
 		// No server reads a request line with this byte in it, and most binary
 		// protocols have it early.
 		return opaque, true
 	}
 	return opaque, ended
+}
+
+// isBareLine says whether a line is a request of HTTP/0.9, or of a later version that it
+// does not name. Text protocols that have some of these words (memcached's get, Redis's GET,
+// NATS's CONNECT) put no path or address of the web behind them.
+func isBareLine(line []byte) bool {
+	f := bytes.Fields(line)
+	if len(f) < 2 {
+		return false
+	}
+	switch string(f[0]) {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE":
+		at := bytes.ToLower(f[1])
+		return at[0] == '/' || bytes.HasPrefix(at, []byte("http:")) || bytes.HasPrefix(at, []byte("https:"))
+	}
+	return false
 }
 
 // isToken says whether b is a token of RFC 9110, section 5.6.2.

@@ -31,7 +31,7 @@ type bare struct {
 
 // newBare makes a namespace on a thread of its own, which ends with it; the
 // sockets opened there stay in the namespace.
-func newBare() (*bare, error) {
+func newBare(by queueing) (*bare, error) {
 	type made struct {
 		b   *bare
 		err error
@@ -41,7 +41,7 @@ func newBare() (*bare, error) {
 		runtime.LockOSThread() // never unlocked: the thread is thrown away with its namespace
 		b := &bare{}
 		b.ctx, b.end = context.WithCancel(context.Background())
-		err := b.make()
+		err := b.make(by)
 		if err != nil {
 			b.close()
 			b = nil
@@ -52,7 +52,7 @@ func newBare() (*bare, error) {
 	return m.b, m.err
 }
 
-func (b *bare) make() (err error) {
+func (b *bare) make(by queueing) (err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("make a network namespace: %w", err)
 	}
@@ -62,7 +62,7 @@ func (b *bare) make() (err error) {
 	if err := allLocal(); err != nil {
 		return err
 	}
-	if b.queue, err = raise(); err != nil {
+	if b.queue, err = raise(by); err != nil {
 		return err
 	}
 	return b.listen()

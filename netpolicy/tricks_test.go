@@ -350,6 +350,10 @@ var tricks = []trick{
 		hello("example.com", func(e []extension) []extension { return append(e, extension{21, make([]byte, 12<<10)}) }), // as long as few are
 		byByte,
 	)},
+	{"words of HTTP in other protocols", nil, each(
+		reaches(echoes, "key\r\n", "GET key\r\n"), reaches(echoes, "/views\r\n", "get /views\r\n"), reaches(echoes, "}\r\n", "CONNECT {\"verbose\":false}\r\n"),
+		reaches(echoes, "\n\x00", "CONNECT\naccept-version:1.2\n\n\x00"), reaches(echoes, "a\rb\r", "a\rb\r"), reaches(echoes, "<1@example.com>\r\n", "HEAD <1@example.com>\r\n"), reaches(echoes, "POST\r\n", "POST\r\n"),
+	)},
 	{"an address with a zone", each(tcp("[fe80::1%lo]:80"), proxy("CONNECT [fe80::1%25lo]:80 HTTP/1.1\r\n\r\n"), proxy("CONNECT [fe80::1%lo]:80 HTTP/1.1\r\n\r\n"), proxy("GET http://[fe80::1%25lo]/evil HTTP/1.1\r\nHost: x\r\n\r\n"), tcp("[::1%lo]:7700")), nil},
 	{"multipath TCP", socket(unix.SOCK_STREAM, unix.IPPROTO_MPTCP, true, plainly), socket(unix.SOCK_STREAM, unix.IPPROTO_MPTCP, false, plainly)},
 	{"source routing", each(

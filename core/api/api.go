@@ -25,6 +25,7 @@ import (
 	"gurtos/core/vault"
 	windows "gurtos/core/window"
 	"gurtos/core/workspace"
+	"gurtos/netpolicy"
 	"gurtos/sandbox/layers"
 )
 
@@ -54,6 +55,7 @@ type Tasks interface {
 	PutFiles(ctx context.Context, workspace string, fill func(*layers.Writer) error, by string) (task.Task, error)
 	DeleteFile(ctx context.Context, workspace, path, by string) (task.Task, error)
 	UndoPreview(ctx context.Context, id string, fn func(task.UndoPath) error) error
+	Reach(ctx context.Context, id, host string) (netpolicy.Explanation, error)
 	EachChange(ctx context.Context, id string, fn func(task.Change) error) error
 	Diff(ctx context.Context, id, path string) (string, error)
 }

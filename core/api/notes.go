@@ -40,6 +40,7 @@ var notes = []struct{ what, data, doc string }{
 	{app.NoteError, "app, error", "What went wrong in an app, as App Center shows it."},
 	{app.NoteReached, "app, host", "An app's own process reached a host, as host:port. Told once for each of the first 200 since boxd started."},
 	{app.NoteBlocked, "app, host, count", "An app tried to reach a host that it may not reach, that often within a minute."},
+	{app.NoteLimited, "app, limit", "An app came to a limit of its network: connections or questions a second, or connections at once; limit says which. Told once an hour for each."},
 	{"permission", "app, set, by", "What an app may do was changed."},
 	{"permission refused", "app, item, tool?", "An app tried what the owner turned off."},
 	{"permission used", "app, item", "An app used a key, or answered a stranger; told once an hour at most."},

@@ -9,6 +9,7 @@ import (
 	"gurtos/core/task"
 	"gurtos/core/vault"
 	"gurtos/core/workspace"
+	"gurtos/netpolicy"
 )
 
 // People who may do most things.
@@ -44,6 +45,9 @@ var Routes = []Route{
 		Doc: "One task."},
 	{Method: "GET", Path: "/api/tasks/{id}/undo", Who: paired, Out: UndoPreview{}, Do: (*Server).undoPreview,
 		Doc: "What an undo of the task would do to which file."},
+	{Method: "GET", Path: "/api/tasks/{id}/reach", Who: paired, Out: netpolicy.Explanation{}, Do: (*Server).reach,
+		Doc:   "Whether the task may reach a host, and why, as its network decides now: with the hosts of its worker's model, and without those that the owner turned off.",
+		Query: []Param{{"host", "string", "HOST[:PORT]; 443 without a port. Needed."}}},
 	{Method: "POST", Path: "/api/tasks/{id}/undo", Who: paired, Out: task.Task{}, Do: (*Server).undo,
 		Doc: "Takes the task's changes out of its workspace; where a later task changed the same file, that task's file stays."},
 	{Method: "POST", Path: "/api/tasks/{id}/stop", Who: paired, Out: task.Task{}, Do: (*Server).stop,

@@ -107,6 +107,13 @@ func cases(t testing.TB, b *box) map[string][]probe {
 			{kind: right, path: "/api/tasks/" + done.ID + "/undo", status: 200, says: `"removed"`},
 			{kind: missing, path: "/api/tasks/tnone/undo", status: 404, says: "tnone"},
 		},
+		"GET /api/tasks/{id}/reach": {
+			{kind: right, path: "/api/tasks/" + run.ID + "/reach?host=example.com", status: 200, says: `"allowed":false,"why":"No rule names example.com."`},
+			{kind: right, path: "/api/tasks/" + done.ID + "/reach?host=192.0.2.34:22", status: 200, says: `"target":"192.0.2.34:22"`},
+			{kind: wrong, path: "/api/tasks/" + run.ID + "/reach?host=0x7f.1:80", status: 400, says: "host: "},
+			{kind: missing, path: "/api/tasks/" + run.ID + "/reach", status: 400, says: "host: "},
+			{kind: missing, path: "/api/tasks/tnone/reach?host=example.com", status: 404, says: "tnone"},
+		},
 		"POST /api/tasks/{id}/undo": {
 			{kind: right, path: "/api/tasks/" + undo.ID + "/undo", body: "{}", status: 200, says: `"undone"`},
 			{kind: wrong, path: "/api/tasks/" + done.ID + "/undo", body: `{"force":true}`, status: 400, says: "force: "},

@@ -14,6 +14,7 @@ import (
 	"gurtos/core/task"
 	"gurtos/core/vault"
 	"gurtos/core/workspace"
+	"gurtos/netpolicy"
 )
 
 // Types whose only purpose is their shape in the documents.
@@ -76,6 +77,12 @@ var docs = map[reflect.Type]map[string]string{
 	reflect.TypeFor[workspace.Workspace](): {"name": "The workspace's name.", "createdAt": "When it was made."},
 	reflect.TypeFor[task.Change](): {
 		"path": "Inside the workspace.", "change": "added, modified or deleted.", "size": "Bytes as the task left it.", "binary": "Whether it is no text.", "alsoChangedBy": "Other done tasks of the workspace that changed the same path.",
+	},
+	reflect.TypeFor[netpolicy.Explanation](): {
+		"target": "host:port as it was understood.", "allowed": "Whether the task gets there.", "rule": "The host of the task, or of its worker, that names it.", "why": "The reason, for people.", "leads": "Where its name leads now.",
+	},
+	reflect.TypeFor[netpolicy.Lead](): {
+		"addr": "An address that the name has.", "class": "What kind of address that is, in words.", "why": "Why it is not dialled; absent when it is.",
 	},
 	reflect.TypeFor[task.UndoPath](): {
 		"path": "Inside the workspace.", "outcome": "removed, restored, kept or conflict.", "later": "Later tasks that changed the same path and keep their change.",

@@ -58,6 +58,21 @@ func (s *Server) undoPreview(c *call) error {
 	}, "}")
 }
 
+func (s *Server) reach(c *call) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	if q.Get("host") == "" {
+		return bad("host: a host, such as example.com or example.com:8080, is needed")
+	}
+	e, err := s.opt.Tasks.Reach(c.r.Context(), c.r.PathValue("id"), q.Get("host"))
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, e)
+}
+
 func (s *Server) undo(c *call) error {
 	if err := c.nothing(); err != nil {
 		return err

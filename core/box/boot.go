@@ -59,7 +59,7 @@ func (b *Box) startFacts() map[string]any {
 	if b.boot != nil {
 		facts["boot"] = b.boot
 	}
-	if w := b.host.Weaker(); len(w) > 0 {
+	if w := b.weaker(); len(w) > 0 {
 		facts["weaker"] = w
 	}
 	return facts

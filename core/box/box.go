@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -120,6 +121,9 @@ func Open(ctx context.Context, o Options) (_ *Box, err error) {
 	return b, b.listen()
 }
 
+// weaker is what this machine can't hold tasks to that a box would.
+func (b *Box) weaker() []string { return slices.Concat(b.host.Weaker(), b.net.Weaker()) }
+
 // openSandboxes opens what a task's process, network and files are made by.
 func (b *Box) openSandboxes() (err error) {
 	c, name := b.conf, runName(b.conf)
@@ -199,7 +203,7 @@ func (b *Box) openAPI(f files, kit fs.FS) {
 		Edition:      config.Edition,
 		Slot:         facts.Slot,
 		Synced:       synced,
-		Weaker:       b.host.Weaker(),
+		Weaker:       b.weaker(),
 		Home:         b.conf.Home,
 		Port:         b.conf.Port,
 		LANPort:      b.conf.LANPlain,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"gurtos/core/actionlog"
 	"gurtos/core/budget"
@@ -29,12 +30,17 @@ type modelWire struct {
 	calls *modelCalls
 }
 
+// rules are what a worker with a key reaches besides its task's own hosts.
+func (k *ModelKey) rules() (all []string) {
+	for _, h := range slices.Concat(k.Hosts, k.Quiet) {
+		all = append(all, h+":443")
+	}
+	return all
+}
+
 // swap fills a policy in for a worker with a key.
 func (w *wire) swap(p *netpolicy.Policy, k *ModelKey, ca *authority.Authority) {
 	m := modelWire{w, k, &modelCalls{}}
-	for _, h := range append(k.Hosts[:len(k.Hosts):len(k.Hosts)], k.Quiet...) {
-		p.More = append(p.More, h+":443")
-	}
 	model := netpolicy.Swap{
 		Hosts: k.Hosts, Header: k.Header, Placeholder: k.Placeholder, Authority: ca,
 		Requests: k.Requests, Empty: k.Empty, Models: k.Models,

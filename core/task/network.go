@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -61,10 +62,8 @@ type wire struct {
 // wire gives a task its network in the namespace of its sandbox.
 func (q *queue) wire(t Task, ns sandbox.Namespace) (*wire, error) {
 	w := &wire{q: q, id: t.ID, failed: map[string]bool{}, told: map[string]bool{}}
-	p := netpolicy.Policy{
-		Hosts: q.hostsOf(t), Names: filepath.Join(q.dir(t.ID), "names"),
-		Blocked: w.blocked, Failed: w.noName,
-	}
+	p := q.policy(t)
+	p.Blocked, p.Limited, p.Failed = w.blocked, w.limited, w.noName
 	if mb := q.opt.Settings.Values().UploadAskMB; mb > 0 {
 		p.UploadLimit = mb * megabyte
 		p.Upload = func(ctx context.Context, host string) bool {
@@ -80,6 +79,42 @@ func (q *queue) wire(t Task, ns sandbox.Namespace) (*wire, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	return w, nil
+}
+
+// policy is what a task may reach now. Whom its network tells, and the keys that are put
+// in there, are for the run to add.
+func (t *Tasks) policy(k Task) netpolicy.Policy {
+	p := netpolicy.Policy{Hosts: t.hostsOf(k), Names: filepath.Join(t.dir(k.ID), "names")}
+	if key := t.opt.Workers[k.Worker].Key; key != nil {
+		p.More = key.rules()
+	}
+	return p
+}
+
+// Reach says whether a task may reach a host, host:port or host alone for port 443, and
+// why, as its network decides now: with what its worker brings, and without what the owner
+// turned off. A host that is none is an *Invalid.
+func (t *Tasks) Reach(ctx context.Context, id, host string) (netpolicy.Explanation, error) {
+	k, err := t.Get(ctx, id)
+	if err != nil {
+		return netpolicy.Explanation{}, err
+	}
+	p := t.policy(k)
+	e, err := p.Explain(ctx, host)
+	if no, wrong := errors.AsType[*netpolicy.NoHost](err); wrong {
+		return e, &Invalid{"host", no.Error()}
+	}
+	if err != nil {
+		return e, err
+	}
+	if e.Rule != "" || len(p.Hosts) == len(k.Hosts) {
+		return e, nil
+	}
+	p.Hosts = k.Hosts
+	if whole, err := p.Explain(ctx, host); err == nil && whole.Rule != "" {
+		e.Why = fmt.Sprintf("The rule %s is turned off for the agents of %s, in Settings, Permissions.", whole.Rule, t.opt.Tools.Title(k.App))
+	}
+	return e, nil
 }
 
 // hostsOf are the rules of a task without those that the owner has turned off for
@@ -127,6 +162,13 @@ func (t *Tasks) rewire(app string) {
 func (w *wire) blocked(hostport string, count int) {
 	w.tell.Go(func() {
 		w.said(w.q.Blocked(context.Background(), w.id, strings.ToValidUTF8(hostport, "\uFFFD"), count))
+	})
+}
+
+// limited logs that the task came to a limit of its network.
+func (w *wire) limited(l netpolicy.Limit, host string) {
+	w.tell.Go(func() {
+		w.said(w.q.ToolStep(context.Background(), w.id, l.Sentence(strings.ToValidUTF8(host, "\uFFFD")), nil))
 	})
 }
 

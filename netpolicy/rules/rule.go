@@ -54,6 +54,9 @@ func (r Rule) Host() string {
 // opens a host on a private network.
 func (r Rule) Exact() bool { return r.port != 0 && !r.wildcard && !r.added }
 
+// Added says whether the rule is none of those that the task was given (Set.Add).
+func (r Rule) Added() bool { return r.added }
+
 // Addr is the address that the rule names, invalid when it names a name.
 func (r Rule) Addr() netip.Addr { return r.addr }
 

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -76,6 +77,16 @@ func (s Set) Rules() []Rule { return s.all }
 func (s Set) Name(name string) bool {
 	_, ok := s.find(name, func(Rule) bool { return true })
 	return ok || s.anyName(name)
+}
+
+// Names says whether a rule names this one host, a normalised name or an address, with
+// whatever port; no wildcard does.
+func (s Set) Names(host string) bool {
+	if _, ok := s.exact[host]; ok {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && slices.ContainsFunc(s.all, func(r Rule) bool { return r.addr == Embedded(a) })
 }
 
 // Match finds the rule that allows a port of a normalised name; one that names

@@ -4,8 +4,32 @@ import (
 	"strings"
 	"testing"
 
+	"gurtos/netpolicy"
 	"gurtos/test/internet"
 )
+
+// What is said of a host is what the task's programs get there: the hosts of its worker's model too, which are none of its own.
+func TestReachIsWhatIsTold(t *testing.T) {
+	w := newWorld(t)
+	hosts := []string{"example.com:443", "api.factory.ai:443", "telemetry.factory.ai:443", "api.factory.ai:80", "other.example.org:443", internet.Addr(13) + ":443"}
+	want := map[string][]bool{"droid": {true, true, true, false, false, false}, "fake": {true, false, false, false, false, false}}
+	for worker, want := range want {
+		var lines []string
+		for _, h := range hosts {
+			host, port, _ := strings.Cut(h, ":")
+			lines = append(lines, "try python3 -c 'import socket; socket.create_connection((\""+host+"\", "+port+"), 60); print(\"worked\")'")
+		}
+		id := w.start(spec{"worker": worker, "hosts": []string{"example.com"}}, lines...)
+		out := outputs(w.ended(id, "done"))
+		for n, h := range hosts {
+			var e netpolicy.Explanation
+			w.api("GET", "/api/tasks/"+id+"/reach?host="+h, nil, &e)
+			if got := out[n+1] == "worked"; got != want[n] || e.Allowed != got {
+				t.Errorf("worker %s, %s: a program reaches it: %v (%q), want %v; it is told %+v", worker, h, got, out[n+1], want[n], e)
+			}
+		}
+	}
+}
 
 // An allowed name that does not resolve is a temporary failure at once, and a step in the task's log, once however often it is asked for; a host that is
 // down gives its own error; a host that is not allowed does not exist, and refuses the connection.

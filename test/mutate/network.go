@@ -21,7 +21,7 @@ var network = []Guard{
 `, "", "./netpolicy", "TestOwnLoopback"},
 	{"network: the loopback v6 is open", "netpolicy/fence.go", `	{"out", "loopback v6", concat(to6loopback(), accept())},
 `, "", "./netpolicy", "TestOwnLoopback"},
-	{"network: what was refused is told", "netpolicy/fence.go", `concat(within(logRate), told())`, `within(logRate)`, "./netpolicy", "TestNothingGetsOut/0_hosts/QUIC"},
+	{"network: what was refused is told", "netpolicy/fence.go", `concat(within(logRate), told(""))`, `within(logRate)`, "./netpolicy", "TestNothingGetsOut/0_hosts/QUIC"},
 	{"network: a name without a rule is not answered", "netpolicy/dns.go", `if err != nil || !s.allowed(name) {`, `if err != nil {`, "./netpolicy", "TestNothingGetsOut/0_hosts/another_resolver"},
 	{"network: a target without a rule is not dialled", "netpolicy/relay.go", `	if !ok {
 		return r, errNoRule
@@ -42,7 +42,7 @@ var network = []Guard{
 	{"network: one length", "netpolicy/http1.go", `case len(cl) == 1 && cl[0] != ""`, `case len(cl) >= 1 && cl[0] != ""`, "./netpolicy", "TestNothingGetsOut/9_hosts/two_lengths"},
 	{"network: no odd transfer coding", "netpolicy/http1.go", `case len(te) == 1 && strings.EqualFold(te[0], "chunked") && h.version() == "HTTP/1.1":`, `case len(te) >= 1:`, "./netpolicy", "TestNothingGetsOut/9_hosts/(an_odd_transfer|two_transfer|chunks_in)"},
 	{"network: no folded fields", "netpolicy/http1.go", `if !ok || !isToken([]byte(name)) {`, `if !ok {`, "./netpolicy", "TestNothingGetsOut/9_hosts/(a_folded|a_Host_with)"},
-	{"network: no stray line ends", "netpolicy/http1.go", `if i += at; c == '\n' && (i == 0 || p.buf[i-1] != '\r') {`, `if i += at; c == 0 && i < 0 {`, "./netpolicy", "TestNothingGetsOut/9_hosts/line_ends_without_CR"},
+	{"network: no stray line ends", "netpolicy/http1.go", `if i += at; (c == '\n') != (i > 0 && p.buf[i-1] == '\r') {`, `if i += at; c == 0 && i < 0 {`, "./netpolicy", "TestNothingGetsOut/9_hosts/line_ends_without_CR"},
 	{"network: white space in front hides no request", "netpolicy/sniff.go", `bytes.TrimLeft(b, "\r\n\t\v\f ")`, `b`, "./netpolicy", "TestNothingGetsOut/9_hosts/(empty_lines|many_empty|a_space)"},
 	{"network: only an answered upgrade ends HTTP", "netpolicy/http1.go", `switch proto, err := a.upgraded(asked); {`, `switch proto, err := "x", error(nil); {`, "./netpolicy", "TestNothingGetsOut/9_hosts/an_upgrade_that"},
 	{"network: an HTTP/2 authority is the name", "netpolicy/http2.go", `strings.EqualFold(h.Name, "host")) && !c.t.is(h.Value):`, `strings.EqualFold(h.Name, "host")) && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/HTTP/2"},
@@ -143,16 +143,63 @@ var network = []Guard{
 `, "", "./netpolicy", "TestPace/names"},
 	{"network: a loop of questions to the server's own port is held back", "netpolicy/fence.go", `	{"pace", "names over UDP, at the server's own port", concat(l4(unix.IPPROTO_UDP), dport(namePort), above(beginRate))},
 `, "", "./netpolicy", "TestPace/the_name"},
-	{"network: what is held back is told", "netpolicy/fence.go", `concat(within(1), told())`, `within(1)`, "./netpolicy", "TestPace/names"},
+	{"network: what is held back is told", "netpolicy/fence.go", `concat(within(1), told(heldBack))`, `within(1)`, "./netpolicy", "TestPace/names"},
+	{"network: what is held back is no refused try", "netpolicy/fence.go", `told(heldBack))},`, `told(""))},`, "./netpolicy", "TestPace/an_allowed_host"},
+	{"network: what is held back and no rule lets through is a refused try", "netpolicy/limits.go", `	if _, err := t.verdict(s.set.Load()); err != nil {
+			s.tell.refused(t.String())
+			return
+		}
+`, ``, "./netpolicy", "TestPace/an_address"},
+	{"network: a connection without room is told as a limit", "netpolicy/knock.go", `		s.full(to)
+`, ``, "./netpolicy", "TestLimit$"},
+	{"network: a connection to the proxy without room is told as a limit", "netpolicy/policy.go", `		s.full(k.dst)
+`, ``, "./netpolicy", "TestLimitOfTheProxy"},
+	{"network: a limit is told once an hour", "netpolicy/limits.go", `!at.IsZero() && time.Since(at) < limitEvery`, `!at.IsZero() && time.Since(at) < 0`, "./netpolicy", "TestLimiter"},
+	{"network: a host that a rule names has lines of its own", "netpolicy/teller.go", `	if t.named != nil && t.named(host) {
+		return share{host, true}, toldOfNamed
+	}
+`, ``, "./netpolicy", "TestTellerKeepsRoom"},
+	{"network: one domain uses up no other's lines", "netpolicy/teller.go", `	if !r.left(q) || !of.named`, `	if of.named && !r.left(q) || !of.named`, "./netpolicy", "TestTellerKeepsRoom"},
+	{"network: a host that a rule names is known to have lines of its own", "netpolicy/policy.go", `	s.tell.named = func(host string) bool { return s.set.Load().Names(host) }
+`, ``, "./netpolicy", "TestNamedHosts"},
+	{"network: addresses become free in the same order over a restart", "netpolicy/names.go", `			n.freed = append(n.freed, i)
+			known[i] = true
+`, `			known[i] = false
+`, "./netpolicy", "TestManyNames"},
+	{"network: what is told of a host counts the worker's own", "core/task/network.go", `		p.More = key.rules()
+`, `		_ = key.rules()
+`, "./test/model", "TestReachIsWhatIsTold"},
+	{"network: what is told of a host counts what the owner turned off", "core/task/network.go", `netpolicy.Policy{Hosts: t.hostsOf(k), Names`, `netpolicy.Policy{Hosts: k.Hosts, Names`, "./test/reach", "TestHostTurnedOff"},
+	{"network: what is told of a private address is what the dialler says", "netpolicy/explain.go", `d.check(a, rule.Exact())`, `d.check(a, true)`, "./netpolicy", "TestExplain"},
+	{"network: what is told of an address that stands for a name is the name's", "netpolicy/explain.go", `		t.name, _ = known.name(t.addr)
+`, `		_ = known
+`, "./netpolicy", "TestExplainIsTheVerdict"},
+	{"network: a kernel without a queue is told of", "netpolicy/policy.go", `		n.weaker = []string{noQueue}
+`, ``, "./netpolicy", "TestWithoutQueue"},
+	{"network: without a queue the fence stands", "netpolicy/fence.go", `	if queue == nil {
+		return nil, load(nil)
+	}
+`, `	if queue == nil {
+		return nil, nil
+	}
+`, "./netpolicy", "TestWithoutQueue"},
+	{"network: a request without a version is refused", "netpolicy/sniff.go", `	case ended && isBareLine(first):
+		return bareLine, true
+`, ``, "./netpolicy", "TestNothingGetsOut/9_hosts/no_version$"},
+	{"network: CR alone ends a line too", "netpolicy/sniff.go", `		ended = true
+	}
+	switch up`, `		ended = ended || false
+	}
+	switch up`, "./netpolicy", "TestNothingGetsOut/9_hosts/CR_alone,_and_never"},
 	{"network: a program's own traffic fills no table", "netpolicy/fence.go", `concat([]expr.Any{&expr.Notrack{}}, accept())`, `accept()`, "./netpolicy", "TestOwnTraffic"},
 	{"network: connections to the name server are few", "netpolicy/dns.go", `			reset(c.(*net.TCPConn))`, `			return c, nil`, "./netpolicy", "TestFew"},
 	{"network: no name that a connection leads to is forgotten", "netpolicy/names.go", `!k.used.After(at) && !open[s]`, `!k.used.After(at) && (!open[s] || true)`, "./netpolicy", "TestManyNames"},
 	{"network: no name of late is forgotten", "netpolicy/names.go", `	n.byName[n.list[i]].used = time.Now()
 `, "", "./netpolicy", "TestManyNames"},
 	{"network: an address goes to no second name", "netpolicy/names.go", `	if at < allNames {`, `	if at < allNames && len(freed) == 0 {`, "./netpolicy", "TestManyNames"},
-	{"network: refused tries beyond a thousand are told together", "netpolicy/blocked.go", `		t.more++
+	{"network: refused tries beyond a thousand are told together", "netpolicy/teller.go", `		t.more++
 `, "", "./netpolicy", "TestTeller"},
-	{"network: ever new refused tries flood no log", "netpolicy/blocked.go", `	if t.spent >= tellAtOnce {`, `	if t.spent >= 9*tellAtOnce {`, "./netpolicy", "TestTeller"},
+	{"network: ever new refused tries flood no log", "netpolicy/teller.go", ` || !of.named && !t.all.left(toldInAll) {`, ` {`, "./netpolicy", "TestTeller"},
 	{"network: what IANA gave out for no host is not public", "netpolicy/rules/addr.go", `netip.MustParsePrefix("::/0"), Reserved}`, `netip.MustParsePrefix("::/0"), Public}`, "./netpolicy/rules", "TestClassify"},
 	{"model bill: a stream whose program hung up is read to its end", "netpolicy/cleaned.go", `	if c.meter != nil && c.err == nil {`, `	if c.meter != nil && c.meter.Whole() && c.err == nil {`, "./netpolicy", "TestSwapReadsOn"},
 	{"model bill: a call without an answer is booked", "netpolicy/swapper.go", `			defer b.settle()

@@ -14,6 +14,7 @@ import (
 
 	"gurtos/core/actionlog"
 	"gurtos/core/task"
+	"gurtos/netpolicy"
 	"gurtos/test/boot/box"
 	"gurtos/test/daemon"
 	"gurtos/test/internet"
@@ -205,7 +206,19 @@ func TestHostTurnedOff(t *testing.T) {
 	w.heard("agent")
 	other := begin("/api/tasks", "other")
 	c := w.heard("other")
+	tested := func(id, host string, allowed bool, why string) {
+		t.Helper()
+		var e netpolicy.Explanation
+		w.api.Do("GET", "/api/tasks/"+id+"/reach?host="+host, nil, &e)
+		if e.Allowed != allowed || !strings.Contains(e.Why, why) {
+			t.Errorf("task %s is told of %s: %+v", id, host, e)
+		}
+	}
+	tested(agent.ID, public+":2500", true, "The rule "+public+" lets it through.")
 	w.allow("host:"+public, false)
+	tested(agent.ID, public+":2500", false, "The rule "+public+" is turned off for the agents of keeps, in Settings, Permissions.")
+	tested(agent.ID, "other.example.com", false, "No rule names other.example.com.")
+	tested(other.ID, public+":2500", true, "lets it through")
 	if end := w.api.End(agent.ID, patience); end.State != task.Done || end.App != "keeps" {
 		t.Errorf("the app's agent: %+v", end)
 	}

@@ -15,25 +15,25 @@ func netTestFlags(f *flag.FlagSet) {
 }
 
 // errElsewhere is what a name's look-up away from the box would be worth.
-var errElsewhere = errors.New("names are looked up on the box, so this runs there alone: unset BOX_URL")
+var errElsewhere = errors.New("names are looked up on the box, so this runs there alone: unset BOX_URL, or name a task of the box with --task")
 
 func netTest(s *session) error {
-	if s.Get("BOX_URL") != "" {
+	whose, id := "A task with this host", s.value("task")
+	var e netpolicy.Explanation
+	var raw []byte
+	var err error
+	switch {
+	case id != "":
+		whose = "Task " + id
+		raw, err = s.get("/api/tasks/"+url.PathEscape(id)+"/reach", url.Values{"host": {s.args[0]}}, &e)
+	case s.Get("BOX_URL") != "":
 		return errElsewhere
-	}
-	whose, hosts := "A task with this host", []string{s.args[0]}
-	if id := s.value("task"); id != "" {
-		var t taskAnswer
-		if _, err := s.get("/api/tasks/"+url.PathEscape(id), nil, &t); err != nil {
-			return err
+	default:
+		p := netpolicy.Policy{Hosts: s.args[:1]}
+		if e, err = p.Explain(s.ctx, s.args[0]); err == nil {
+			raw, err = json.Marshal(e)
 		}
-		whose, hosts = "Task "+t.ID, t.Hosts
 	}
-	e, err := netpolicy.Explain(s.ctx, hosts, s.args[0])
-	if err != nil {
-		return err
-	}
-	raw, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
