@@ -53,8 +53,9 @@ type Host struct {
 // lockPatience is how long Open waits for the state folder to be free.
 const lockPatience = 3 * time.Second
 
-// sweepPatience is how long Open waits for what an earlier boxd left to end.
-const sweepPatience = 10 * time.Second
+// sweepPatience is how long Open waits for what an earlier boxd left to end: the last
+// process of a sandbox takes its mounts down, and a layer's writes the disk's caches out.
+const sweepPatience = time.Minute
 
 // Open makes a Host. It checks what sandboxes need and says in one sentence
 // what is missing, and it ends and removes whatever an earlier one with the

@@ -247,6 +247,12 @@ func started(t *testing.T, h *sandbox.Host, command string) (*sandbox.Sandbox, s
 	return sb, s
 }
 
+// freeze has a sandbox frozen: with version 1 the kernel of a busy machine needs several tries.
+func freeze(t *testing.T, sb *sandbox.Sandbox) {
+	t.Helper()
+	until(t, "it is frozen", func() bool { return sb.Freeze() == nil })
+}
+
 func TestStop(t *testing.T) {
 	conf := sandboxtest.Config(t)
 	h := sandboxtest.OpenAs(t, conf)
@@ -266,9 +272,7 @@ func TestStop(t *testing.T) {
 	})
 	t.Run("killed while frozen", func(t *testing.T) {
 		sb, _ := started(t, h, "touch on; sleep 100")
-		if err := sb.Freeze(); err != nil {
-			t.Fatal(err)
-		}
+		freeze(t, sb)
 		sb.Kill()
 		if e := sb.Wait(); e.Signal != syscall.SIGKILL {
 			t.Errorf("%+v", e)
@@ -313,7 +317,7 @@ func TestStop(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for range 5 {
 				sb, s := started(t, h, "for w in 1 2 3 4; do (while :; do echo >> w$w; done) & done; touch on; wait")
-				until(t, "it is frozen", func() bool { return sb.Freeze() == nil }) // with version 1 a busy machine needs several tries
+				freeze(t, sb)
 				written := func() (n int64) {
 					for w := range 4 {
 						if st, err := os.Stat(fmt.Sprintf("%s/upper/w%d", s.Work.Layer, w+1)); err == nil {
@@ -372,9 +376,7 @@ func TestFreeze(t *testing.T) {
 	h := sandboxtest.Open(t)
 	sb, s := started(t, h, "touch on; i=0; while :; do i=$((i+1)); echo $i > n; done")
 	read := func() string { b, _ := os.ReadFile(s.Work.Layer + "/upper/n"); return string(b) }
-	if err := sb.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, sb)
 	frozen := read()
 	if e := sandboxtest.Shell(t, h, "sleep 0.1"); e.Code != 0 { // another one, and some time
 		t.Fatalf("%+v", e)

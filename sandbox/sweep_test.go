@@ -65,8 +65,7 @@ func victim() {
 					panic(err)
 				}
 				if c.Freeze {
-					if err := sb.Freeze(); err != nil {
-						panic(err)
+					for sb.Freeze() != nil { // with version 1 the kernel of a busy machine needs several tries
 					}
 					fmt.Println("frozen")
 				}
