@@ -2,6 +2,9 @@ package stage2
 
 import (
 	"context"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +14,7 @@ import (
 
 	"gurtos/boot/boxd"
 	"gurtos/boot/ring"
+	"gurtos/boot/screen"
 	"gurtos/boot/supervise"
 	"gurtos/core/config"
 )
@@ -25,7 +29,7 @@ type programs struct {
 func newPrograms(t *testing.T, log, quarantine string) *programs {
 	p := &programs{t: t, dir: t.TempDir(), Box: New(ring.New(1000, time.Now()), time.Now())}
 	p.write("log", log)
-	p.script("boxd", `[ "$(cat log)" = whole ] && exec sleep 600; echo "boxd: line 2 of log.jsonl is changed" >&2; exit 65`)
+	p.script("boxd", `[ "$(cat log)" = damaged ] || exec sleep 600; echo "boxd: line 2 of log.jsonl is changed" >&2; exit 65`)
 	p.script("box", `case "$1 $2" in
 		"log verify") [ "$(cat log)" = whole ] && echo "The log is whole." && exit 0
 			echo "Line 2 was changed."; echo "Known gap: line 1"; echo "The log is not whole: 1 fault in 3 lines."; echo "box: the action log is not as it was written" >&2; exit 1;;
@@ -104,6 +108,39 @@ func TestDoor(t *testing.T) {
 	p.until("no question", func() bool { return !p.asks() && p.reasons() == "" })
 	if said := strings.Join(p.Ring.Last(1000), "\n"); !strings.Contains(said, "somebody at a console has") || !strings.Contains(said, "Known gap: line 2 was cut out") {
 		t.Errorf("the log of the init says\n%s", said)
+	}
+}
+
+// A boxd that finds the damage while it runs is asked about, too; it is ended before
+// anything is cut out.
+func TestDoorOfABoxThatRuns(t *testing.T) {
+	p := newPrograms(t, "old damage", `[ "$(cat log)" = "old damage" ] && echo whole >log`)
+	p.script("boxd", `trap 'echo ended >>ends; exit 0' TERM; while :; do sleep 0.05; done`)
+	l, err := net.Listen("unix", filepath.Join(p.dir, "box.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if log, _ := os.ReadFile(filepath.Join(p.dir, "log")); strings.Contains(string(log), "whole") {
+			io.WriteString(w, `{"ok":true}`)
+			return
+		}
+		io.WriteString(w, `{"ok":false,"error":"the action log is damaged: line 2 of log.jsonl is changed","logDamaged":true}`)
+	})}
+	served := make(chan struct{})
+	go func() { defer close(served); server.Serve(l) }()
+	t.Cleanup(func() { server.Close(); <-served })
+	p.until("the question", p.asks)
+	if !strings.Contains(p.reasons(), "Line 2 was changed.") || strings.Contains(p.reasons(), "is not well") || !p.services[0].State().Running {
+		t.Errorf("the reasons are\n%s", p.reasons())
+	}
+	p.lines <- yes
+	p.until("boxd runs again, and nothing is asked", func() bool {
+		st := p.services[0].State()
+		return st.Running && st.Starts == 2 && !p.asks() && p.screen.Status().State == screen.Ready
+	})
+	if ends, err := os.ReadFile(filepath.Join(p.dir, "ends")); string(ends) != "ended\n" {
+		t.Errorf("boxd was not ended in order: %q %v", ends, err)
 	}
 }
 

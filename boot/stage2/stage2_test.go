@@ -22,6 +22,7 @@ func TestWell(t *testing.T) {
 		{"no data disk: a restart helps nobody", health{}, time.Time{}, true},
 		{"boxd is starting", health{began: ago(2 * time.Minute)}, time.Time{}, true},
 		{"boxd never answered", health{began: ago(6 * time.Minute)}, time.Time{}, false},
+		{"boxd waits for a person", health{began: ago(time.Hour), held: true}, time.Time{}, true},
 		{"boxd answers", health{began: ago(time.Hour), answered: ago(5 * time.Second)}, time.Time{}, true},
 		{"boxd is silent", health{began: ago(time.Hour), answered: ago(61 * time.Second)}, time.Time{}, false},
 		{"a shutdown takes its time", health{began: ago(time.Hour), answered: ago(2 * time.Minute)}, ago(time.Minute), true},

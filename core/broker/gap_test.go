@@ -117,6 +117,9 @@ func TestTaskGoesOnBehindAGap(t *testing.T) {
 		if got := b.task(id); got.State != task.Running || len(b.events(actionlog.TypeApprovalAsked, id)) != 0 {
 			t.Errorf("without %s: %+v", word, got)
 		}
+		if word == `"state":"running` && len(b.events(actionlog.TypeTaskState, id)) != 0 {
+			t.Errorf("it was started once more: %v", b.kinds(id))
+		}
 		b.finish(id)
 	}
 }

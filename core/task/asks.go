@@ -90,11 +90,10 @@ func (t *Tasks) Answer(ctx context.Context, id string, approved bool, by, reason
 			return nil, &NotFound{"approval", shown(id)}
 		}
 		if a.State == approval.Pending {
-			e := f.Tasks[a.Task]
-			if err := t.submit(f.answer(e, id, approved, by, reason)); err != nil {
+			if err := t.submit(f.answer(f.Tasks[a.Task], id, approved, by, reason)); err != nil {
 				return nil, err
 			}
-			if err := t.submit(t.notResumed(f, e, id)); err != nil {
+			if err := t.submit(t.notResumed(f, f.Tasks[a.Task], id)); err != nil {
 				return nil, err
 			}
 		}

@@ -55,6 +55,9 @@ func TestQuarantine(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(d.home, "tasks", id, "layer")); err != nil {
 		t.Errorf("its files: %v", err)
 	}
+	if out := again.box("log", "--task", id); !strings.Contains(out, "two") || strings.Contains(out, "First") {
+		t.Errorf("what the log still has of it: %s", out)
+	}
 	again.task("Second", "write b.txt y")
 	if out := again.box("log", "verify"); !strings.Contains(out, "Known gap") {
 		t.Errorf("verify: %s", out)
