@@ -169,10 +169,15 @@ func TestNamespaceEndsFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := ns.Attach(Policy{Names: filepath.Join(t.TempDir(), "names"), Blocked: func(string, int) {}})
+		told := make(chan string, 1)
+		s, err := ns.Attach(Policy{Names: filepath.Join(t.TempDir(), "names"), Blocked: func(h string, _ int) { told <- h }})
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := udp(netAddr + ":9999")(program{t, s}); !errors.Is(err, syscall.EPERM) {
+			t.Fatal(err)
+		}
+		<-told // so that who reads it has begun, and waits for more
 		if err := ns.Close(); err != nil {
 			t.Fatal(err)
 		}
