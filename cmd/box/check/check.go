@@ -279,7 +279,7 @@ func (r *Report) load(ctx context.Context, program, tree string, src *declare.So
 	if len(line) == 0 {
 		switch {
 		case ctx.Err() != nil && context.Cause(ctx) == context.DeadlineExceeded:
-			r.add("", 0, "loading it took more than a minute")
+			r.add("", 0, "it can't be loaded: track.ts, or what it imports, came to no end within a minute; what takes long belongs in a function that the box calls")
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:

@@ -96,7 +96,7 @@ func (s *session) switchTo(name string, on bool) (a appAnswer, raw json.RawMessa
 }
 
 func appNewFlags(f *flag.FlagSet) {
-	f.String("in", "", "the `folder` of apps that it goes to; BOX_TRACKS when not given")
+	f.String("in", "", "the `folder` of apps that it goes to; when not given, BOX_TRACKS or as above")
 }
 
 // appNew lays a new app down, whole or not at all.
@@ -107,11 +107,10 @@ func appNew(s *session) error {
 	}
 	in := s.value("in")
 	if in == "" {
-		conf, err := config.Read()
-		if err != nil {
+		var err error
+		if in, err = appsFolder(); err != nil {
 			return err
 		}
-		in = conf.Tracks
 	}
 	in, err := filepath.Abs(in)
 	if err != nil {
@@ -150,6 +149,28 @@ func appNew(s *session) error {
 	}
 	_, err = fmt.Fprintf(s.Out, "\nTry it:   box app dev %s\nCheck it: box app check %[1]s\n", show(folder))
 	return err
+}
+
+// appsFolder is where a new app goes when nobody says: to BOX_TRACKS, else to the tracks/
+// that one stands in or before, else to that of the source tree.
+func appsFolder() (string, error) {
+	conf, err := config.Read()
+	if err != nil {
+		return "", err
+	}
+	here, err := os.Getwd()
+	if err != nil || os.Getenv("BOX_TRACKS") != "" {
+		return conf.Tracks, nil
+	}
+	for _, dir := range []string{here, filepath.Join(here, "tracks")} {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || filepath.Base(dir) != "tracks" {
+			continue
+		}
+		if _, err := check.SDK(filepath.Join(dir, "app")); err == nil {
+			return dir, nil
+		}
+	}
+	return conf.Tracks, nil
 }
 
 func layScaffold(to, name string) (files []string, err error) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,6 +86,21 @@ func TestAppNew(t *testing.T) {
 	}
 	if out, code := box(t, "app", "new", "--in", t.TempDir(), "rain"); code != 1 || !strings.Contains(out, "there is no contract.ts in") {
 		t.Error(code, out)
+	}
+	// Without --in it goes where one is, and BOX_TRACKS goes before that.
+	elsewhere := tree(t)
+	for i, from := range []string{tracks, filepath.Dir(tracks)} {
+		cmd := exec.CommandContext(t.Context(), program(t, "bin/box"), "app", "new", fmt.Sprint("here", i))
+		cmd.Dir, cmd.Env = from, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), filepath.Join(tracks, fmt.Sprint("here", i))+"\n") {
+			t.Errorf("in %s: %v\n%s", from, err, out)
+		}
+		os.RemoveAll(filepath.Join(tracks, fmt.Sprint("here", i)))
+		cmd = exec.CommandContext(t.Context(), program(t, "bin/box"), "app", "new", fmt.Sprint("here", i))
+		cmd.Dir, cmd.Env = from, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "BOX_TRACKS=" + elsewhere}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), filepath.Join(elsewhere, fmt.Sprint("here", i))+"\n") {
+			t.Errorf("with BOX_TRACKS, in %s: %v\n%s", from, err, out)
+		}
 	}
 	left, err := os.ReadDir(tracks)
 	if err != nil || len(left) != 1 {
