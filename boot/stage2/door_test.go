@@ -170,3 +170,16 @@ func TestDoorIsShut(t *testing.T) {
 		t.Errorf("the log is %q; asked: %v", text, p.asks())
 	}
 }
+
+// What docs/mending.md tells people to type is what is asked for.
+func TestDocsHaveTheWords(t *testing.T) {
+	text, err := os.ReadFile("../../docs/mending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"    ask      " + askYes + "\n", "Type `" + yes + "` and press Enter"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("docs/mending.md lacks %q", want)
+		}
+	}
+}
