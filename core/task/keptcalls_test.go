@@ -25,41 +25,46 @@ func keeping(t *testing.T, disk durable.FS, home string) *Tasks {
 // was free. What was answered holds afterwards.
 func TestKeptCallsOutliveAPowerCut(t *testing.T) {
 	most := meter.Usage{Model: "m", Input: 25, Output: 7, Estimate: true}
+	play := func(free bool, n int, seed uint64) (whole bool) {
+		home := t.TempDir()
+		if free {
+			if err := keeping(t, durable.Disk, home).keepCall("t1.A", "t1", most); err != nil {
+				t.Fatal(err)
+			}
+		}
+		disk := powercut.New(home)
+		disk.CutAfter(n)
+		b := keeping(t, disk, home)
+		if free {
+			b.forgetCall("t1.A", false)
+			whole = disk.Ops() < n
+		} else {
+			err := b.keepCall("t1.A", "t1", most)
+			if err != nil && !errors.Is(err, powercut.ErrOff) {
+				t.Fatal(err)
+			}
+			whole = err == nil
+		}
+		if err := disk.Cut(seed); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := keeping(t, durable.Disk, home).keptCalls()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, there := kept["t1.A"]
+		if there && k != (keptCall{keptVersion, "t1", "m", 25, 7, 1_800_000_000_000, 0}) || whole && there == free {
+			t.Errorf("free %v, cut after %d operations: %+v, kept %v", free, n, k, there)
+		}
+		if left, err := filepath.Glob(filepath.Join(home, "model-calls", "*.new")); err != nil || len(left) > 0 {
+			t.Errorf("cut after %d operations: %q, %v are left", n, left, err)
+		}
+		return whole
+	}
 	for _, free := range []bool{false, true} {
-		whole := false
-		for n := 0; !whole; n++ {
-			home := t.TempDir()
-			if free {
-				if err := keeping(t, durable.Disk, home).keepCall("t1.A", "t1", most); err != nil {
-					t.Fatal(err)
-				}
-			}
-			disk := powercut.New(home)
-			disk.CutAfter(n)
-			b := keeping(t, disk, home)
-			if free {
-				b.forgetCall("t1.A", false)
-				whole = disk.Ops() < n
-			} else {
-				err := b.keepCall("t1.A", "t1", most)
-				if err != nil && !errors.Is(err, powercut.ErrOff) {
-					t.Fatal(err)
-				}
-				whole = err == nil
-			}
-			if err := disk.Cut(uint64(n)); err != nil {
-				t.Fatal(err)
-			}
-			kept, err := keeping(t, durable.Disk, home).keptCalls()
-			if err != nil {
-				t.Fatal(err)
-			}
-			k, there := kept["t1.A"]
-			if there && k != (keptCall{keptVersion, "t1", "m", 25, 7, 1_800_000_000_000, 0}) || whole && there == free {
-				t.Errorf("free %v, cut after %d operations: %+v, kept %v", free, n, k, there)
-			}
-			if left, err := filepath.Glob(filepath.Join(home, "model-calls", "*.new")); err != nil || len(left) > 0 {
-				t.Errorf("cut after %d operations: %q, %v are left", n, left, err)
+		for n, whole := 0, false; !whole; n++ {
+			for seed := range uint64(16) { // what of the unsynced is there after all
+				whole = play(free, n, seed)
 			}
 		}
 	}

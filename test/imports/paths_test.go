@@ -26,6 +26,7 @@ var wholePaths = map[string]string{
 	"core/task/end.go:drop":                         "which layer it is, by Lstat",
 	"core/task/end.go:dropAll":                      "the task's folder once its layers are gone; RemoveAll follows no link",
 	"core/task/limits.go:hasWorkspace":              "whether a workspace is there, by Lstat: a link is refused",
+	"core/task/keptcalls.go:keptCalls":              "the folder of the model calls that are out, root's alone",
 	"core/task/load.go:listDisk":                    "the folder of tasks, root's alone",
 	"core/task/put.go:write":                        "the task's folder, root's alone",
 	"core/task/run.go:folders":                      "the same, and whether a layer is in it",
