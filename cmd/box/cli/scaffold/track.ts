@@ -49,10 +49,12 @@ const page = `<!doctype html>
 <main class="page">
   <h1>TITLE</h1>
   <ul class="list" id="notes"></ul>
+  <p class="empty" id="empty" hidden>Nothing is written down yet.</p>
 </main>
 <script>
 fetch('./notes').then((answer) => answer.json()).then((notes) => {
   document.getElementById('notes').replaceChildren(...notes.map((text) => Object.assign(document.createElement('li'), { textContent: text })));
+  document.getElementById('empty').hidden = notes.length > 0;
 });
 </script>
 </html>
