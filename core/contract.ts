@@ -130,7 +130,7 @@ export type ApprovalState = 'pending' | 'approved' | 'denied';
 export interface Approval {
   /**
    * Names the question for ever: `<task>.task.<key>` when the task asked, `<task>.tool.<call's key>.ask.<hash>` when a tool did, `<task>.budget.<action>`
-   * and `<task>.upload.<host>` when the box did.
+   * `<task>.upload.<host>` and `<task>.resume.<line>` when the box did.
    */
   id: string;
   /** The task it is about. */

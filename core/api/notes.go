@@ -54,7 +54,7 @@ var notes = []struct{ what, data, doc string }{
 	{"call merged", "key, with", "A repeated call shares the run of another key."},
 	{"undo", "by", "Who undid the task."},
 	{"layers folded", "workspace, tasks", "The changes of these tasks became part of the workspace itself for good."},
-	{"alert", "text", "Something that the owner is to see: it stands in the Inbox until it is read."},
+	{"alert", "text, cutOut?", "Something that the owner is to see: it stands in the Inbox until it is read."},
 	{"log.format", "format, id", "Line 1: how the log is written."},
 	{"log.cut", "…", "A torn or damaged end was cut off at the start and kept aside."},
 	{"log.quarantined", "…", "Stands in the place of a damaged line that was cut out."},
