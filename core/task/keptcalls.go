@@ -45,10 +45,15 @@ func (t *Tasks) keepCall(name, task string, most meter.Usage) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.MkdirAll(t.opt.Disk, t.callsDir(), 0o700); err != nil {
+	file := filepath.Join(t.callsDir(), name)
+	err = durable.Replace(t.opt.Disk, file, b, 0o600)
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return durable.Replace(t.opt.Disk, filepath.Join(t.callsDir(), name), b, 0o600)
+	if err := durable.MkdirAll(t.opt.Disk, t.callsDir(), 0o700); err != nil { // the first of all
+		return err
+	}
+	return durable.Replace(t.opt.Disk, file, b, 0o600)
 }
 
 // forgetCall takes away a call that is over. A power cut may bring one back that is booked:
@@ -94,6 +99,9 @@ func (t *Tasks) bookKept(ctx context.Context) error {
 // keptCalls reads what is kept. What can't be read is left alone.
 func (t *Tasks) keptCalls() (map[string]keptCall, error) {
 	names, err := os.ReadDir(t.callsDir())
+	if err == nil { // a kill may have come between the folder's making and the sync of the one above
+		err = t.opt.Disk.SyncDir(t.opt.Home)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the model calls that were out: %w", err)
 	}
