@@ -230,6 +230,81 @@ func lost(set func(fd int) error) func(program) error {
 	}
 }
 
+// routed connects over IPv6 to an address, or to example.com's, with a segment routing
+// header (RFC 8754) that leads by the internet's host, when header says so. Anyone may set
+// one. The kernel takes no refusal for what has one, as with lost.
+func routed(addr string, header bool) func(program) error {
+	return func(p program) error {
+		to, err := netip.ParseAddr(addr)
+		if addr == "" {
+			to, err = p.lookup("example.com", true)
+		}
+		if err != nil {
+			return err
+		}
+		p.inside(func() {
+			var fd int
+			if fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0); err != nil {
+				return
+			}
+			defer unix.Close(fd)
+			if header {
+				by := netip.MustParseAddr(webAddr6).As16()
+				err = errors.Join(
+					unix.SetsockoptString(fd, unix.IPPROTO_IPV6, unix.IPV6_RTHDR, string(append([]byte{0, 4, 4, 1, 1, 0, 0, 0}, append(make([]byte, 16), by[:]...)...))),
+					unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_SYNCNT, 1))
+				if err != nil {
+					return
+				}
+			}
+			if err = unix.Connect(fd, &unix.SockaddrInet6{Port: echoes, Addr: to.As16()}); err != nil {
+				return
+			}
+			if _, err = unix.Write(fd, []byte("evil")); err == nil {
+				_, err = unix.Read(fd, make([]byte, 1))
+			}
+		})
+		if errors.Is(err, syscall.ETIMEDOUT) && header {
+			return errors.New("nobody answers")
+		}
+		return err
+	}
+}
+
+// urgent asks for a host with a byte of its name sent as urgent data, which is no part of
+// the stream that is judged, nor of that which is passed on.
+func urgent(host string) func(program) error {
+	return func(p program) error {
+		c, err := p.connect("example.com", 80, false)
+		if err != nil {
+			return err
+		}
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			return err
+		}
+		for n, part := range []string{"GET / HTTP/1.1\r\nHost: " + host[:3], "x", host[3:] + "\r\nConnection: close\r\n\r\n"} {
+			flags := 0
+			if n == 1 {
+				flags = unix.MSG_OOB
+			}
+			werr := raw.Write(func(fd uintptr) bool {
+				err = unix.Sendto(int(fd), []byte(part), flags, nil)
+				return err != unix.EAGAIN
+			})
+			if err = errors.Join(err, werr); err != nil {
+				return err
+			}
+			drained(c)
+		}
+		b, err := io.ReadAll(c)
+		if err == nil && !strings.Contains(string(b), "you reached "+host+"/") {
+			err = fmt.Errorf("heard %q", b)
+		}
+		return err
+	}
+}
+
 // questions puts several questions in one write to a name server and wants all answered
 // with addresses.
 func questions(names ...string) func(program) error {
@@ -360,6 +435,8 @@ var tricks = []trick{
 		lost(options(1, 131, 7, 4, 192, 0, 2, 34)), // loose, by the internet's host
 		lost(options(1, 137, 7, 4, 192, 0, 2, 34)), // strict
 	), socket(unix.SOCK_STREAM, 0, false, options(1, 1, 1, 0))},
+	{"a routing header", each(routed(webAddr6, true), routed("", true)), routed("", false)},
+	{"urgent data", urgent("evil.example"), urgent("example.com")},
 	{"protocols beside TCP and UDP", each(
 		socket(unix.SOCK_STREAM, unix.IPPROTO_SCTP, true, plainly), socket(unix.SOCK_DCCP, unix.IPPROTO_DCCP, true, plainly), socket(unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE, true, plainly),
 		socket(unix.SOCK_RAW, unix.IPPROTO_ICMP, true, plainly), socket(unix.SOCK_RAW, 253, true, plainly), socket(unix.SOCK_RAW, unix.IPPROTO_RAW, true, plainly),
