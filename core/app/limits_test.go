@@ -90,7 +90,7 @@ func TestLoopsAtLoad(t *testing.T) {
 	}, func(o *app.Options) { o.LoadTime = 3 * time.Second })
 	const why = "it can't be loaded: track.ts, or what it imports, computes outside of its functions and came to no end within 3 seconds"
 	if got := w.info("loops").Error; got != "loops: "+why {
-		t.Errorf("as it is read: %q", got)
+		t.Fatalf("as it is read: %q", got) // the rest would take its time, too
 	}
 	w.on("later", "well")
 	if out, err := w.call("later.do", "{}"); err == nil {
