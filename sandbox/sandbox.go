@@ -345,24 +345,17 @@ func (s *Sandbox) Kill() {
 // Freeze stops all processes of the sandbox until Thaw. One that is killed, before or
 // meanwhile, ends: with version 1 it could not while it is frozen.
 func (s *Sandbox) Freeze() error {
-	if s.ends() {
-		return nil
-	}
 	err := s.b.group.Freeze()
-	if s.ends() {
+	s.ending.Lock()
+	killed := s.killed
+	s.ending.Unlock()
+	if killed {
 		return s.Thaw()
 	}
 	if err != nil {
 		return fmt.Errorf("freezing sandbox %s: %w", s.spec.ID, err)
 	}
 	return nil
-}
-
-// ends says whether all processes were sent SIGKILL.
-func (s *Sandbox) ends() bool {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	return s.killed
 }
 
 // Thaw lets them go on.

@@ -281,12 +281,19 @@ func TestStop(t *testing.T) {
 	t.Run("killed while it is being frozen", func(t *testing.T) {
 		for range 5 {
 			sb, _ := started(t, h, "for w in 1 2 3 4; do (while :; do echo >> w$w; done) & done; touch on; wait")
+			ended := func() bool {
+				select {
+				case <-sb.Done():
+					return true
+				default:
+					return false
+				}
+			}
 			var freezing sync.WaitGroup
-			stop := make(chan struct{})
 			freezing.Go(func() {
-				for {
+				for late := time.After(time.Minute); !ended(); {
 					select {
-					case <-stop:
+					case <-late:
 						return
 					default:
 						sb.Freeze() // again and again, as when a busy machine refuses
@@ -294,16 +301,11 @@ func TestStop(t *testing.T) {
 				}
 			})
 			sb.Kill()
-			until(t, "it has ended", func() bool {
-				select {
-				case <-sb.Done():
-					return true
-				default:
-					return false
-				}
-			})
-			close(stop)
 			freezing.Wait()
+			if !ended() {
+				t.Error("it is there still")
+				sb.Thaw()
+			}
 		}
 	})
 	// Agents were paused, and the task, or boxd with it, is ended: nothing goes on from there.
