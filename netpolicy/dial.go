@@ -36,19 +36,20 @@ var errNoName = errors.New("the name does not exist")
 type dialer struct {
 	resolver *net.Resolver
 	own      func(netip.Addr) (bool, error) // whether an address is the box itself
+	half     time.Duration                  // that a connection may be half open
 }
 
 // newDialer uses the machine's /etc/resolv.conf, by Go's own resolver: never a
 // library that could ask elsewhere.
 func newDialer() *dialer {
-	return &dialer{resolver: &net.Resolver{PreferGo: true}, own: isOwn}
+	return &dialer{resolver: &net.Resolver{PreferGo: true}, own: isOwn, half: dialTimeout}
 }
 
 // dial connects to a port of a name, or of an address literal, with addresses of
 // both families tried as RFC 8305 says. exact is whether the rule names this host
 // and port, which alone opens a private network.
 func (d *dialer) dial(ctx context.Context, host string, port uint16, exact bool) (*net.TCPConn, error) {
-	nd := net.Dialer{Timeout: dialTimeout, Resolver: d.resolver, KeepAlive: 30 * time.Second}
+	nd := net.Dialer{Timeout: d.half, Resolver: d.resolver, KeepAlive: 30 * time.Second}
 	nd.SetMultipathTCP(false) // a plain socket is what the kernel splices
 	nd.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		a, err := netip.ParseAddrPort(address)

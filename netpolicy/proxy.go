@@ -19,7 +19,7 @@ import (
 // those of a redirected connection.
 func (s *Space) proxied(k *conn) {
 	in := &peeker{c: k.down}
-	k.down.SetReadDeadline(time.Now().Add(dialTimeout)) //nolint:errcheck // a closed connection says so next
+	k.down.SetReadDeadline(time.Now().Add(s.n.dial.half)) //nolint:errcheck // a closed connection says so next
 	h, err := readHead(in)
 	k.down.SetReadDeadline(time.Time{}) //nolint:errcheck // the same
 	if err == nil && h.first[2] != "HTTP/1.1" && h.first[2] != "HTTP/1.0" {

@@ -1,7 +1,6 @@
 package netpolicy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -174,9 +173,7 @@ func (s *Space) reach(t target) (*net.TCPConn, rules.Rule, error) {
 		s.tell.refused(t.String())
 		return nil, rule, err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
-	defer cancel()
-	up, err := s.n.dial.dial(ctx, t.host(), t.port, rule.Exact())
+	up, err := s.n.dial.dial(s.ctx, t.host(), t.port, rule.Exact())
 	if no, refused := errors.AsType[*Refused](err); refused {
 		s.tell.refused(t.String())
 		return nil, rule, no

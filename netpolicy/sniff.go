@@ -171,7 +171,7 @@ func isToken(b []byte) bool {
 // against the target.
 func (f *flow) checkHello() error {
 	// Half a hello is a half-open connection.
-	f.k.down.SetReadDeadline(time.Now().Add(dialTimeout)) //nolint:errcheck // a closed connection says so next
+	f.k.down.SetReadDeadline(time.Now().Add(f.s.n.dial.half)) //nolint:errcheck // a closed connection says so next
 	n, err := helloLength(f.in)
 	f.k.down.SetReadDeadline(time.Time{}) //nolint:errcheck // the same
 	if err != nil {

@@ -183,6 +183,11 @@ var network = []Guard{
 		return nil, nil
 	}
 `, "./netpolicy", "TestWithoutQueue"},
+	{"network: a host that says nothing is given up", "netpolicy/dial.go", `net.Dialer{Timeout: d.half, `, `net.Dialer{`, "./netpolicy", "TestHalfOpen/a_host"},
+	{"network: half a hello is given up", "netpolicy/sniff.go", `	f.k.down.SetReadDeadline(time.Now().Add(f.s.n.dial.half)) //nolint:errcheck // a closed connection says so next
+`, ``, "./netpolicy", "TestHalfOpen/half_a_hello"},
+	{"network: half a request to the proxy is given up", "netpolicy/proxy.go", `	k.down.SetReadDeadline(time.Now().Add(s.n.dial.half)) //nolint:errcheck // a closed connection says so next
+`, ``, "./netpolicy", "TestHalfOpen/half_a_request"},
 	{"network: a request without a version is refused", "netpolicy/sniff.go", `	case ended && isBareLine(first):
 		return bareLine, true
 `, ``, "./netpolicy", "TestNothingGetsOut/9_hosts/no_version$"},
