@@ -63,6 +63,21 @@ func TestSwitch(t *testing.T) {
 	check("one whose folder came since", "c", "d", "e")
 }
 
+// A folder that is to be left out is no app, whoever asks for it.
+func TestLeftOut(t *testing.T) {
+	w := newWorld(t, map[string]string{"example": oneTool("example", ""), "well": oneTool("well", "")}, func(o *app.Options) { o.Skip = []string{"example"} })
+	var refused *app.Refusal
+	if err := w.apps.Switch(t.Context(), "example", true, "test"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		t.Errorf("turning it on: %v", err)
+	}
+	if _, ok := w.apps.Find("example"); ok || len(w.apps.List()) != 1 {
+		t.Errorf("the apps: %+v", w.apps.List())
+	}
+	if notes := strings.Join(w.notes("box"), "\n"); strings.Contains(notes, "example") || !strings.Contains(notes, "well") {
+		t.Errorf("the log: %s", notes)
+	}
+}
+
 // What is wrong with an app is told, and the others go on.
 func TestBroken(t *testing.T) {
 	if testing.Short() {

@@ -68,6 +68,9 @@ var apps = []Guard{
 			return false, nil // as`, `		if errors.As(err, &over) && j.key == "" {
 			return false, nil // as`, "./core/app", "TestJob"},
 	{"app: each run of a job has a key of its own", "core/app/calls.go", `	key := "job." + strings.ToLower(rand.Text()[:16])`, `	key := "job." + strings.ToLower(rand.Text()[:16])[:0]`, "./core/app", "TestJob"},
+	{"app: what is left out is no app", "core/app/registry.go", `name == "node_modules" || slices.Contains(r.opt.Skip, name) {`, `name == "node_modules" {`, "./core/app", "TestLeftOut"},
+	{"app: what is left out can't be turned on", "core/app/registry.go", `declare.CheckName(name) != nil || slices.Contains(r.opt.Skip, name) || r.hostDir == ""`, `declare.CheckName(name) != nil || r.hostDir == ""`, "./core/app", "TestLeftOut"},
+	{"app: a route's refusal is a page where a browser opened one", "core/app/serve.go", `	if r, ok := w.(Refuser); ok {`, `	if r, ok := w.(Refuser); ok && status < 0 {`, "./core/app", "TestRefusals"},
 	{"app: what nothing caught as it was read is told", "core/app/build.go", `method != "broke" || `, `method == "broke" || `, "./core/app", "TestBroken"},
 	{"app: what it waits for in vain as it is read is found", "core/app/node/host.mjs", `  wire.keep(false);`, `  wire.keep(true);`, "./core/app", "TestBroken"},
 	{"app: what JSON can't hold is no result", "core/app/node/wire.mjs", `if (text === undefined) throw`, `if (text === null) throw`, "./core/app", "TestThrown"},
