@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gurtos/core/actionlog"
 )
 
 // raw sends bytes over a new loopback connection and reads one answer.
@@ -246,7 +248,14 @@ func TestBrokenLog(t *testing.T) {
 	b.srv.opt.Broken = func() error { return errors.New("no space left on device") }
 	var h Health
 	b.into(req{as: none, method: "GET", path: "/api/health"}, &h)
-	if h.OK || !strings.Contains(h.Error, "no space left on device") {
+	if h.OK || !strings.Contains(h.Error, "no space left on device") || h.LogDamaged {
+		t.Errorf("%+v", h)
+	}
+	b.srv.opt.Broken = func() error {
+		return fmt.Errorf("the action log is damaged: %w", &actionlog.DamageError{First: 7, Last: 7, Kind: "changed"})
+	}
+	b.into(req{as: none, method: "GET", path: "/api/health"}, &h)
+	if h.OK || !strings.Contains(h.Error, "line 7 of log.jsonl is changed") || !h.LogDamaged {
 		t.Errorf("%+v", h)
 	}
 	path := b.srv.routes.paths["/api/pause"]

@@ -72,6 +72,7 @@ var gaps = []Guard{
 	{"door: damage that a running box finds is asked about", "boot/stage2/door.go", `	damaged := st.Held || b.damaged
 `, `	damaged := st.Held
 `, "./boot/stage2", "TestDoorOfABoxThatRuns"},
+	{"door: health tells of damage", "core/api/box.go", `h.LogDamaged = errors.As(err, new(*actionlog.DamageError))`, `h.LogDamaged = errors.Is(err, new(actionlog.DamageError))`, "./core/api", "TestBrokenLog"},
 	{"door: no watchdog while a person is waited for", "boot/stage2/watch.go", `	case h.began.IsZero(), h.held:`, `	case h.began.IsZero():`, "./boot/stage2", "TestWell"},
 	{"door: nothing that was typed before is an answer", "boot/screen/screen.go", `	case s.status.Ask == "":
 `, `	case s.status.Ask == "-":
