@@ -130,6 +130,9 @@ func TestPace(t *testing.T) {
 			if out, err := says(conn, "GET / HTTP/1.0\r\nHost: example.com\r\n\r\n"); err != nil || !strings.Contains(out, "you reached") {
 				t.Errorf("%q, %v", out, err)
 			}
+			if m := strings.Join(met(), " "); c.met == "" && strings.Contains(m, "a rule lets through") {
+				t.Errorf("told of the limits %q, and no rule lets it through", m)
+			}
 		})
 	}
 }
