@@ -88,3 +88,22 @@ def run(f, *a):
 		t.Errorf("blocked %v", blocked)
 	}
 }
+
+// A task that comes to a limit of its network reads that in its log, once, and the host is not among those that it may not reach.
+func TestLimitIsTold(t *testing.T) {
+	w := newWorld(t)
+	id := w.start(spec{"worker": "fake", "hosts": []string{"example.com"}},
+		`run python3 -c 'import socket; held = [socket.socket() for _ in range(300)]; print(sum(s.connect_ex(("example.com", 443)) != 0 for s in held))'`)
+	all := w.ended(id, "done")
+	if out := outputs(all)[1]; out == "0" || out == "300" {
+		t.Errorf("of 300 connections %s are refused", out)
+	}
+	if n := steps(all, "256 connections are open, as many as may be; more are refused, such as one to example.com:443, until one of them ends."); n != 1 {
+		t.Errorf("%d steps tell of the limit: %+v", n, all)
+	}
+	for _, e := range all {
+		if e.Type == "net.blocked" {
+			t.Errorf("%s is told as refused, %+v", e.Host, e)
+		}
+	}
+}

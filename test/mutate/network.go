@@ -170,6 +170,7 @@ var network = []Guard{
 `, `		_ = key.rules()
 `, "./test/model", "TestReachIsWhatIsTold"},
 	{"network: what is told of a host counts what the owner turned off", "core/task/network.go", `netpolicy.Policy{Hosts: t.hostsOf(k), Names`, `netpolicy.Policy{Hosts: k.Hosts, Names`, "./test/reach", "TestHostTurnedOff"},
+	{"network: a task's owner reads of a limit", "core/task/network.go", `p.Blocked, p.Limited, p.Failed = w.blocked, w.limited, w.noName`, `p.Blocked, p.Failed = w.blocked, w.noName`, "./test/model", "TestLimitIsTold"},
 	{"network: what is told of a private address is what the dialler says", "netpolicy/explain.go", `d.check(a, rule.Exact())`, `d.check(a, true)`, "./netpolicy", "TestExplain"},
 	{"network: what is told of an address that stands for a name is the name's", "netpolicy/explain.go", `		t.name, _ = known.name(t.addr)
 `, `		_ = known
