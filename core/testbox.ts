@@ -36,6 +36,8 @@ export interface TestOptions {
   owner?: (question: Approval) => boolean | undefined;
   /** Works on each task that begins to run: when it returns the task is done, with what it returns as summary; a throw fails it. Default leaves all running. */
   worker?: (task: Task, hand: Hand) => Awaitable<string | void>;
+  /** Whether it is the box of a build that brings Droid, whose task is every one that names no worker. Default false: this build refuses it. */
+  droid?: boolean;
   /** Model jobs of other apps that this one runs, by name. Default none. */
   jobs?: Record<string, (input: any, task?: string) => unknown>;
   /** Names of tools that other apps bring. Default none. */
@@ -133,6 +135,7 @@ export class TestBox {
         title: () => this.title,
         tool: (name) => this.#tool(name),
         settings: { ...settings, ...options.settings },
+        droid: options.droid ?? false,
         allowed: (item) => !this.#off.has(item),
         dailyLimit: () => this.#limit,
         today: () => new Date(this.#wall).toISOString().slice(0, 10),

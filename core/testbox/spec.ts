@@ -18,15 +18,14 @@ export interface Known {
   settings: SpecSettings;
   workspace(name: string): boolean;
   tool(name: string): boolean;
+  /** Whether it has a program for the worker droid. */
+  droid: boolean;
   /** Who asks. */
   app: string;
 }
 
 const strings = ['title', 'prompt', 'workspace', 'worker', 'model', 'source', 'seat'] as const;
 const models: Record<string, string> = { haiku: 'claude-haiku-4-5-20251001', sonnet: 'claude-sonnet-5-5', opus: 'claude-opus-5' };
-
-/** Workers that this build has no program for; a task that names none is droid's. */
-const absent = new Set(['droid']);
 
 const wrong = (field: string, sentence: string): never => {
   throw new Error(field === '' ? sentence : `${field}: ${sentence}`);
@@ -53,7 +52,7 @@ export function whole(given: unknown, known: Known): WholeSpec {
   let model = r.model === undefined ? undefined : Object.hasOwn(models, r.model) ? models[r.model] : r.model;
   if (model !== undefined && !/^claude-[A-Za-z0-9._@:-]{1,93}$/.test(model)) wrong('model', 'haiku, sonnet, opus or an id that starts with claude- is needed');
   if (worker === 'droid') model ??= 'claude-sonnet-5-5';
-  if (absent.has(worker)) wrong('worker', `${worker} is not in this build. The one that is there is fake, which runs the prompt as a script: give --worker fake, or worker: 'fake'`);
+  if (worker === 'droid' && !known.droid) wrong('worker', `${worker} is not in this build. The one that is there is fake, which runs the prompt as a script: give --worker fake, or worker: 'fake'`);
   if (worker === 'droid' && r.prompt.trim() === '') wrong('prompt', 'what the worker should do is needed');
   (r.tools ?? []).forEach((name, i) => {
     if (!known.tool(name)) wrong(`tools[${i}]`, `no app that is on has a tool named ${shown(name)}`);

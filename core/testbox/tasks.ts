@@ -32,6 +32,7 @@ export interface Around {
   title(): string;
   tool(name: string): Tool | undefined;
   settings: TestSettings;
+  droid: boolean;
   allowed(item: string): boolean;
   dailyLimit(): number | undefined;
   today(): string;
@@ -82,7 +83,7 @@ export class Tasks {
 
   create(given: unknown, app: string | undefined, source?: string): Task {
     const a = this.#around;
-    const spec = whole(given, { settings: a.settings, workspace: (name) => this.#files.has(name), tool: (name) => a.tool(name) !== undefined, app: app ?? source ?? 'api' });
+    const spec = whole(given, { settings: a.settings, workspace: (name) => this.#files.has(name), tool: (name) => a.tool(name) !== undefined, droid: a.droid, app: app ?? source ?? 'api' });
     if (app !== undefined) {
       for (const item of [...(spec.worker === 'droid' ? ['shell'] : []), ...spec.hosts.map((h) => `host:${h}`)]) {
         if (!a.allowed(item)) this.refuse(item);
