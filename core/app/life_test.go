@@ -430,13 +430,14 @@ func TestTaskContext(t *testing.T) {
 		"e": track("e", `taskContext: async () => 'é'.repeat(9000)`),
 	})
 	w.on("a", "b", "c", "d", "e")
-	got := w.apps.Context(t.Context(), json.RawMessage(`{"title":"it"}`))
-	if !strings.HasPrefix(got, "A knows it\n\né") || len([]rune(got)) != 8000 {
-		t.Errorf("%.50s (%d characters)", got, len([]rune(got)))
-	}
-	if e := w.info("b").Error; !strings.Contains(e, "b forgot") {
-		t.Errorf("one that throws: %s", e)
-	}
+	// Their processes may take more than the 2 seconds to start: who is late once is asked again.
+	w.until("all are in time, and the one that throws is told", func() bool {
+		got := w.apps.Context(t.Context(), json.RawMessage(`{"title":"it"}`))
+		if n := len([]rune(got)); n > 8000 {
+			t.Fatalf("%.50s (%d characters)", got, n)
+		}
+		return strings.HasPrefix(got, "A knows it\n\né") && len([]rune(got)) == 8000 && strings.Contains(w.info("b").Error, "b forgot")
+	})
 	if e := w.info("c").Error; !strings.Contains(e, "taskContext took longer than 2 seconds") {
 		t.Errorf("one that never answers: %s", e)
 	}

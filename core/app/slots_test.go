@@ -575,6 +575,7 @@ func TestWebhooks(t *testing.T) {
 func TestContextOfTask(t *testing.T) {
 	w := newWorld(t, map[string]string{"knows": track("knows", `taskContext: (spec, box) => { box.note(spec.title); return 'I know about ' + spec.title; }`)})
 	w.on("knows")
+	w.until("it runs", func() bool { return w.apps.Running("knows") }) // so that it is in time
 	id := w.task("run test \"$(curl -s --unix-socket $BOX_SOCKET http://box/task | jq -r .context)\" = 'I know about T'")
 	if end := w.over(id); end.State != task.Done {
 		t.Errorf("%+v", end)
