@@ -18,7 +18,7 @@ var gaps = []Guard{
 	{"gaps: an undo is known by its note", "core/task/notes.go", `			e.Undo = f.Gap
 `, `			e.Undo = f.Paused
 `, "./core/broker", "TestUndoneTaskStaysUndone"},
-	{"gaps: a no holds without its question", "core/task/fold.go", `	if !yes && f.Gap {`, `	if !yes && f.Paused {`, "./core/broker", "TestAnswerWithoutItsQuestion"},
+	{"gaps: a no holds without its question", "core/task/fold.go", `	if !yes && f.Gap {`, `	if !yes && f.Seq < 0 {`, "./core/broker", "TestAnswerWithoutItsQuestion"},
 	{"gaps: a yes to nobody knows what is none", "core/task/fold.go", `	if !yes && f.Gap {`, `	if f.Gap {`, "./core/broker", "TestAnswerWithoutItsQuestion"},
 	{"gaps: a result holds for its key without the call", "core/task/calls.go", `k != nil && k.Tool == "" {`, `k != nil && k.Tool == "-" {`, "./core/broker", "TestCallWithoutALine"},
 	{"gaps: a call without its result counts as paid", "core/task/end.go", `		if c.Doubt && c.Reserved.Sign() > 0 {`, `		if c.Doubt && c.Reserved.Sign() < 0 {`, "./core/broker", "TestCallWithoutALine"},
