@@ -53,7 +53,7 @@ var gaps = []Guard{
 	{"gaps: files outlive an end that is lost", "core/task/notes.go", `		if d.Cut.Lost > 0 {`, `		if d.Cut.Lost < 0 {`, "./cmd/box/cli", "TestFilesOutliveALostEnd"},
 	{"gaps: a log that is gone is begun anew", "cmd/box/cli/verify.go", `	case gone: //`, `	case gone && s.json: //`, "./cmd/box/cli", "TestFilesOutliveALostEnd"},
 	{"gaps: the lines of a task that is none are shown", "cmd/box/cli/log.go", `id != "" && s.on("f") {`, `id != "" {`, "./cmd/box/cli", "TestQuarantine"},
-	{"gaps: an end that was written down is one", "cmd/box/cli/verify.go", `|| len(sum) != 32 {`, `{`, "./cmd/box/cli", "TestVerifyAgainstAHead"},
+	{"gaps: an end that was written down is one", "cmd/box/cli/verify.go", `|| len(sum) != 32 {`, `|| len(sum) == 30 {`, "./cmd/box/cli", "TestVerifyAgainstAHead"},
 	{"gaps: verify fails on a log that is not whole", "cmd/box/cli/verify.go", `	if !report.OK() {
 		return errors.New("the action log is not as it was written")`, `	if !report.OK() && s.json {
 		return errors.New("the action log is not as it was written")`, "./cmd/box/cli", "TestVerifyAgainstAHead"},
