@@ -186,19 +186,20 @@ func TestApprovedWhilePaused(t *testing.T) {
 	}
 }
 
-// decisions is a log that tells of what was decided: whoever decides waits for the log then,
-// whatever came of it.
+// decisions is a log that tells when what was decided is on disk: whoever decides waits for
+// that, whatever came of it.
 type decisions struct {
 	task.Log
 	told chan struct{}
 }
 
 func (d decisions) Wait(ctx context.Context, seq int64) error {
+	err := d.Log.Wait(ctx, seq)
 	select {
 	case d.told <- struct{}{}:
 	default:
 	}
-	return d.Log.Wait(ctx, seq)
+	return err
 }
 
 // A pause that comes while a step's layer is synced, after the step was let in, still stops it.
