@@ -83,6 +83,7 @@ func TestRestartAfterRefusal(t *testing.T) {
 	w.until(id, "nothing is kept of it", func([]event) bool { return len(files(t, dir)) == 0 })
 	w.box.Kill()
 	w.box = w.home.Start()
+	w.asked(id, id+".task.2") // boxd may have been killed before it was
 	w.api("POST", "/api/approvals/"+id+".task.2", map[string]any{"approved": true}, nil)
 	if c := costs(w.ended(id, "done")); len(c) != 0 {
 		t.Errorf("booked %+v", c)
@@ -184,24 +185,17 @@ func TestKeyChanges(t *testing.T) {
 		"run "+curl(request(false, false, "three")), "run "+curl(request(false, false, "three")), "ask go on?",
 		"run "+curl(request(false, false, "four")), "run "+curl(request(false, false, "four")),
 	)
-	asked := func(n string) {
-		w.until(id, "question "+n, func(all []event) bool {
-			var open []struct{ ID, State string }
-			w.api("GET", "/api/approvals", nil, &open)
-			return slices.ContainsFunc(open, func(a struct{ ID, State string }) bool { return a.ID == id+".task."+n && a.State == "pending" })
-		})
-	}
 	yes := func(n string) {
 		w.api("POST", "/api/approvals/"+id+".task."+n, map[string]any{"approved": true}, nil)
 	}
-	asked("2")
+	w.asked(id, id+".task.2")
 	w.api("PUT", "/api/vault/FACTORY_API_KEY", map[string]string{"value": second}, nil)
 	w.f.api.Key = second
 	yes("2")
-	asked("4")
+	w.asked(id, id+".task.4")
 	w.f.api.Key = "another"
 	yes("4")
-	asked("7")
+	w.asked(id, id+".task.7")
 	w.api("DELETE", "/api/vault/FACTORY_API_KEY", nil, nil)
 	yes("7")
 	all := w.ended(id, "done")
@@ -227,23 +221,18 @@ func TestBudget(t *testing.T) {
 	call := "try " + curl(request(false, false, "hello"))
 	id := w.start(spec{"budgetCents": 0}, call, call, "step after", call)
 	question := id + ".budget.model.1"
-	pending := func(id string) bool {
-		var open []struct{ ID, State string }
-		w.api("GET", "/api/approvals", nil, &open)
-		return slices.ContainsFunc(open, func(a struct{ ID, State string }) bool { return a.ID == id && a.State == "pending" })
-	}
 	state := func() (s string) {
 		var task struct{ State string }
 		w.api("GET", "/api/tasks/"+id, nil, &task)
 		return task.State
 	}
-	w.until(id, "the question", func([]event) bool { return pending(question) && state() == "waiting" })
+	w.until(id, "the question", func([]event) bool { return w.pending(question) && state() == "waiting" })
 	if n := len(w.f.record()); n != 1 {
 		t.Errorf("the model was asked %d times before the OK", n)
 	}
 	w.box.Kill()
 	w.box = w.home.Start()
-	w.until(id, "the question again", func([]event) bool { return pending(question) })
+	w.until(id, "the question again", func([]event) bool { return w.pending(question) })
 	w.api("POST", "/api/approvals/"+question, map[string]any{"approved": true}, nil)
 	out := outputs(w.ended(id, "done"))
 	for _, line := range []int{1, 2, 4} {
@@ -253,7 +242,7 @@ func TestBudget(t *testing.T) {
 	}
 
 	id = w.start(spec{"budgetCents": 0}, call, call, call)
-	w.until(id, "the question", func([]event) bool { return pending(id + ".budget.model.1") })
+	w.until(id, "the question", func([]event) bool { return w.pending(id + ".budget.model.1") })
 	w.api("POST", "/api/approvals/"+id+".budget.model.1", map[string]any{"approved": false}, nil)
 	out = outputs(w.ended(id, "done"))
 	for line, want := range map[int][]string{1: {" 200"}, 2: {"The owner did not approve", "billing_error", " 402"}, 3: {" 402"}} {

@@ -199,6 +199,20 @@ func (w *world) until(id, what string, f func([]event) bool) []event {
 	}
 }
 
+// pending says whether a question is open.
+func (w *world) pending(question string) bool {
+	w.t.Helper()
+	var all []struct{ ID, State string }
+	w.api("GET", "/api/approvals", nil, &all)
+	return slices.ContainsFunc(all, func(a struct{ ID, State string }) bool { return a.ID == question && a.State == "pending" })
+}
+
+// asked waits until a question of a task is open.
+func (w *world) asked(id, question string) {
+	w.t.Helper()
+	w.until(id, "the question "+question, func([]event) bool { return w.pending(question) })
+}
+
 // ended waits for a task's end and gives its log.
 func (w *world) ended(id, state string) []event {
 	w.t.Helper()

@@ -230,8 +230,8 @@ var network = []Guard{
 	return nil, nil`, `	c.out[call] = budget.Whole(180)
 	return nil, nil`, "./core/task", "TestModelCallsTakeTurns"},
 	{"model bill: calls that are out count", "core/task/modelcalls.go", `		sum = sum.Add(cents)`, `		sum = sum.Add(cents).Sub(cents)`, "./core/task", "TestModelCallsTakeTurns"},
-	{"model bill: a call that was out at a kill is booked", "core/task/queue.go", `	if err := t.bookKept(ctx); err != nil {`, `	if err := error(nil); err != nil {`, "./test/model", "TestRestart"},
-	{"model bill: and only once", "core/task/keptcalls.go", `		if !booked[name] {`, `		if !booked[name] || true {`, "./test/model", "TestRestart"},
+	{"model bill: a call that was out at a kill is booked", "core/task/queue.go", `	if err := t.bookKept(ctx); err != nil {`, `	if err := error(nil); err != nil {`, "./test/model", "^TestRestart$"},
+	{"model bill: and only once", "core/task/keptcalls.go", `		if !booked[name] {`, `		if !booked[name] || true {`, "./test/model", "^TestRestart$"},
 	{"model bill: a call that was free is gone for good", "core/task/keptcalls.go", `	if booked {
 		remove`, `	if booked || !booked {
 		remove`, "./core/task", "TestKeptCallsOutliveAPowerCut"},
