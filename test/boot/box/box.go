@@ -154,8 +154,16 @@ func (b *Box) Ready() time.Duration {
 	if err := b.API.ready(ctx, b.VM.Ended()); err != nil {
 		b.t.Fatalf("the API doesn't answer: %v; the console ends with:\n%s", err, last(b.VM.Serial.Text(0), 20))
 	}
-	return time.Since(b.began)
+	took := time.Since(b.began)
+	if alarm := falseAlarm.FindString(b.VM.Serial.Text(0)); alarm != "" {
+		b.t.Errorf("the console says %q", alarm)
+	}
+	return took
 }
+
+// falseAlarm is what a start may not say: of an initramfs whose end the kernel doesn't see, and of modules that init
+// loads by names that the kernel has no more.
+var falseAlarm = regexp.MustCompile(`Initramfs unpacking failed.*|init: load module.*`)
 
 var pairLink = regexp.MustCompile(`(?i)pair\S*\s+https?://\S+?([0-9]{8})\b`)
 
