@@ -332,7 +332,7 @@ func (s *Sandbox) Kill() {
 	// it has, the others would go on.
 	s.ending.Lock()
 	s.killed = true
-	err := s.b.group.Strike()
+	err := s.b.group.Kill()
 	s.ending.Unlock()
 	if err != nil {
 		s.h.log.Warn("killing a sandbox", "sandbox", s.spec.ID, "error", err)

@@ -31,7 +31,8 @@ func Plan(path string, l Limits) *Group {
 
 // Find reads the machine's tables of control groups, for some tenths of a millisecond.
 func (g *Group) Find() (err error) {
-	own := *g.Config // libcontainer has the other one meanwhile
+	own, limits := *g.Config, *g.Config.Resources // libcontainer has the others meanwhile
+	own.Resources = &limits                       // a manager notes there whether it freezes or thaws, and takes the other's word for its own
 	if g.m, err = manager.New(&own); err != nil {
 		return fmt.Errorf("control group %s: %w", g.Config.Path, err)
 	}
@@ -71,14 +72,14 @@ func (g *Group) shareIO(weight int64) error {
 // Freeze stops every process of the group until Thaw.
 func (g *Group) Freeze() error { return g.m.Freeze(cgroups.Frozen) }
 
-// Strike kills every process of the group. With version 1 one that is frozen ends once it
+// Kill sends SIGKILL to every process of the group and waits for none. With version 1 one that is frozen ends once it
 // is thawed, and does nothing before; with version 2 it ends as it is.
-func (g *Group) Strike() error {
+func (g *Group) Kill() error {
 	dir := g.m.Path("freezer")
 	if Unified() {
 		dir = g.m.Path("")
 	}
-	return strike(dir)
+	return killIn(dir)
 }
 
 // Thaw lets them go on.

@@ -25,7 +25,7 @@ func Sweep(parent string, patience time.Duration) (killed int, err error) {
 	paths := g.m.GetPaths()
 	// With version 1 nothing that is frozen dies, and only one hierarchy can thaw it.
 	// Nor does it run again: it has been killed when it is thawed.
-	for _, pass := range []func(path string) error{strike, func(path string) error { write(path, "freezer.state", "THAWED"); return nil }} {
+	for _, pass := range []func(path string) error{killIn, func(path string) error { write(path, "freezer.state", "THAWED"); return nil }} {
 		for _, dir := range paths {
 			if err := each(dir, pass); err != nil {
 				return 0, fmt.Errorf("control group %s: %w", dir, err)
@@ -81,14 +81,14 @@ func sweep(dir string, until time.Time) (killed int, err error) {
 	}
 }
 
-// strike sends SIGKILL to what is in the group at path and waits for nothing.
-func strike(path string) error {
+// killIn sends SIGKILL to what is in the group at path and waits for nothing.
+func killIn(path string) error {
 	pids, err := pidsIn(path)
 	if err != nil {
 		return err
 	}
 	for _, pid := range pids {
-		fd, err := killed(pid)
+		fd, err := openKilled(pid)
 		if err != nil {
 			return err
 		}
@@ -108,9 +108,13 @@ func pidsIn(path string) ([]int, error) {
 	return pids, err
 }
 
-// killed opens a process and sends it SIGKILL. The descriptor is negative when it is gone.
-func killed(pid int) (fd int, err error) {
-	if fd, err = unix.PidfdOpen(pid, 0); err != nil {
+// openKilled opens a process and sends it SIGKILL. The descriptor is negative when it is gone.
+func openKilled(pid int) (fd int, err error) {
+	fd, err = unix.PidfdOpen(pid, 0)
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM): // of ours, and it may be there
+		return -1, fmt.Errorf("opening process %d: %w", pid, err)
+	case err != nil:
 		return -1, nil
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -122,7 +126,7 @@ func killed(pid int) (fd int, err error) {
 
 // kill ends a process that is nobody's child here, and waits for its end.
 func kill(pid int, until time.Time) (bool, error) {
-	fd, err := killed(pid)
+	fd, err := openKilled(pid)
 	if err != nil || fd < 0 {
 		return false, err
 	}

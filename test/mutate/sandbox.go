@@ -19,9 +19,9 @@ func places() (list []Guard) {
 		}
 	}
 	if _, err := os.Lstat("/sys/fs/cgroup/freezer"); err == nil { // version 2 kills what is frozen
-		list = append(list, Guard{"sandbox: what an earlier boxd froze is killed before it is thawed", "sandbox/cgroup/sweep.go", `{strike, func(path string) error {`, `{func(path string) error {`, "./sandbox", "TestStop"})
+		list = append(list, Guard{"sandbox: what an earlier boxd froze is killed before it is thawed", "sandbox/cgroup/sweep.go", `{killIn, func(path string) error {`, `{func(path string) error {`, "./sandbox", "TestStop"})
 		list = append(list, Guard{"sandbox: what is killed while it is being frozen isn't left frozen", "sandbox/sandbox.go", "	if killed {\n		return s.Thaw()", "	if killed && false {\n		return s.Thaw()", "./sandbox", "TestStop"})
-		list = append(list, Guard{"sandbox: all that is frozen is killed before any is thawed", "sandbox/cgroup/group.go", `	return strike(dir)`, `	return strike(dir + "~")`, "./sandbox", "TestStop"})
+		list = append(list, Guard{"sandbox: all that is frozen is killed before any is thawed", "sandbox/cgroup/group.go", `	return killIn(dir)`, `	return killIn(dir + "~")`, "./sandbox", "TestStop"})
 		list = append(list, Guard{"sandbox: what an earlier boxd froze is thawed to be killed", "sandbox/cgroup/sweep.go", `write(path, "freezer.state", "THAWED"); return nil`, `return nil`, "./sandbox", "TestKilled"})
 	}
 	return list
@@ -29,6 +29,8 @@ func places() (list []Guard) {
 
 // sandbox are the guards of tasks' sandboxes: rules of the filter, masks, mount flags, limits and what box-init does.
 var sandbox = []Guard{
+	{"sandbox: who freezes and who kills take no word of each other's", "sandbox/cgroup/group.go", `	own.Resources = &limits `, `	_ = &limits `, "./sandbox/cgroup", "TestTwoManagers"},
+	{"sandbox: a process that could not be opened is not taken for gone", "sandbox/cgroup/sweep.go", `	case errors.Is(err, unix.EMFILE),`, `	case false && errors.Is(err, unix.EMFILE),`, "./sandbox/cgroup", "TestNoDescriptors"},
 	{"sandbox: what waits and was killed is no task's", "sandbox/sandbox.go", `if s.b != nil && s.b.gone() {`, `if s.b != nil && s.b.gone() && false {`, "./sandbox", "TestParkedIsKilled"},
 	{"sandbox: what ended by itself is waited for", "sandbox/park.go", `err == nil || errors.Is(err, libcontainer.ErrNotRunning) {`, `err == nil && !errors.Is(err, libcontainer.ErrNotRunning) {`, "./sandbox", "TestParkedIsKilled"},
 	{"sandbox: a kernel without filters is told", "sandbox/seccomp/filter.go", `		if no != 0 {`, `		if no != 0 && action == 1 {`, "./sandbox/seccomp", "TestAvailable"},
