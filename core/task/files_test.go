@@ -25,6 +25,21 @@ type shelf struct {
 	home  string
 	log   *actionlog.Log
 	ahead atomic.Int64
+	looks func() // called behind each wait for the log
+}
+
+// looking is a log that tells its shelf when somebody waited for it.
+type looking struct {
+	*actionlog.Log
+	s *shelf
+}
+
+func (l looking) Wait(ctx context.Context, seq int64) error {
+	err := l.Log.Wait(ctx, seq)
+	if f := l.s.looks; f != nil {
+		f()
+	}
+	return err
 }
 
 func newShelf(t testing.TB) *shelf {
@@ -59,7 +74,7 @@ func (s *shelf) open(quarantine bool) {
 	s.t.Cleanup(func() { m.Close() })
 	v := fixed(settings.Defaults())
 	s.Tasks, err = task.New(s.t.Context(), task.Options{
-		Home: s.home, Log: s.log, Settings: &v, Layers: task.OnDisk(m), Tools: tools{}, Workers: map[string]task.Worker{"fake": {}},
+		Home: s.home, Log: looking{s.log, s}, Settings: &v, Layers: task.OnDisk(m), Tools: tools{}, Workers: map[string]task.Worker{"fake": {}},
 		Now: now, Mono: mono,
 	})
 	if err != nil {
@@ -199,6 +214,53 @@ func TestFilesPutIn(t *testing.T) {
 	var gone *task.Gone
 	if _, err := s.changes(one.ID); !errors.As(err, &gone) {
 		t.Fatal(err)
+	}
+}
+
+// Whatever is undone while it is worked out what an undo would do, and whenever: no task is told to have no files that has some.
+func TestUndoPreviewMeetsAnUndo(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		own  bool // the task itself is undone meanwhile
+	}{{"of a later task", false}, {"of the task", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newShelf(t)
+			most := 0
+			for at := 1; ; at++ {
+				one, later := s.put(map[string]string{"a.txt": fmt.Sprint(at)}), s.put(map[string]string{"b.txt": "two"})
+				gone := later.ID
+				if c.own {
+					gone = one.ID
+				}
+				now := 0
+				s.looks = func() {
+					if now++; now != at {
+						return
+					}
+					s.looks = nil
+					_, err := s.Undo(t.Context(), gone, "me")
+					if err = errors.Join(err, layers.Drop(filepath.Join(s.home, "tasks", gone, "layer"))); err != nil { // as the janitor does
+						t.Error(err)
+					}
+				}
+				paths, err := s.preview(one.ID)
+				met := s.looks == nil
+				s.looks = nil
+				var refused *task.Refused
+				switch {
+				case c.own && met && errors.As(err, &refused) && len(paths) == 0:
+				case err != nil || len(paths) != 1 || paths[0].Path != "a.txt" || paths[0].Outcome == "conflict":
+					t.Errorf("at look %d: %v, %v", at, paths, err)
+				}
+				if !met {
+					break
+				}
+				most = at
+			}
+			if most < 2 {
+				t.Errorf("only %d looks", most)
+			}
+		})
 	}
 }
 

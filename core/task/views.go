@@ -144,38 +144,53 @@ func tasksOf(dirs []string) []string {
 
 // UndoPreview gives fn what undoing a task would do to the workspace, path by path.
 func (t *Tasks) UndoPreview(ctx context.Context, id string, fn func(UndoPath) error) error {
+	told := false
+	tell := func(p UndoPath) error { told = true; return fn(p) }
+	// A task that is undone between the look and the opening takes its layer along, as in
+	// Tree. Nothing was told by then, and all is looked at anew.
+	for tries, was := 0, []string(nil); ; tries++ {
+		e, now, err := t.undoPreview(ctx, id, tell)
+		if told || !errors.Is(err, layers.ErrGone) || tries > 0 && slices.Equal(now, was) {
+			return t.noFiles(e, err)
+		}
+		was = now
+	}
+}
+
+// undoPreview does so once, and gives the task and the layers that it looked at besides.
+func (t *Tasks) undoPreview(ctx context.Context, id string, fn func(UndoPath) error) (e Task, lowers []string, err error) {
 	e, v, _, err := t.changed(ctx, id)
 	if err != nil {
-		return err
+		return e, nil, err
 	}
 	folded, since := false, ""
 	if err := t.read(ctx, func(f *fold) error {
 		folded, since = f.Tasks[id].Folded || t.folding[id], f.Tasks[id].FoldedAt
 		return nil
 	}); err != nil {
-		return err
+		return e, nil, err
 	}
 	if !e.State.Can(Undone) {
-		return &Refused{id, e.State, Undone}
+		return e, nil, &Refused{id, e.State, Undone}
 	}
 	if folded {
-		return foldedError(id, since)
+		return e, nil, foldedError(id, since)
 	}
 	if e.State != Done {
 		// Nobody sees its layer: undo only takes it away.
-		return t.noFiles(e, layers.EachChange(ctx, v, nil, func(c layers.Change, _ []string) error {
+		return e, v.Lowers, layers.EachChange(ctx, v, nil, func(c layers.Change, _ []string) error {
 			outcome := layers.Restored
 			if c.Change == layers.Added {
 				outcome = layers.Removed
 			}
 			return fn(UndoPath{c.Path, outcome, []string{}})
-		}))
+		})
 	}
 	now, err := t.now(ctx, e.Workspace)
 	if err != nil {
-		return err
+		return e, nil, err
 	}
-	return t.noFiles(e, layers.UndoPreview(ctx, now, t.layerDir(id), func(p layers.UndoPath) error {
+	return e, now.Lowers, layers.UndoPreview(ctx, now, t.layerDir(id), func(p layers.UndoPath) error {
 		return fn(UndoPath{p.Path, p.Outcome, tasksOf(p.Later)})
-	}))
+	})
 }

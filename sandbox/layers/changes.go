@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -72,7 +73,13 @@ func eachRecord(ctx context.Context, v View, emit func(record) error) error {
 	defer dir.Close()
 	switch m.State {
 	case StateSealed, StateApplied:
-		if err := readChanges(dir, emit); err != nil {
+		err := readChanges(dir, emit)
+		if errors.Is(err, fs.ErrNotExist) { // what is on its way out loses its files one by one
+			if _, now := StateOf(v.Layer); errors.Is(now, ErrGone) {
+				err = ErrGone
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("layer %s: %w", v.Layer, err)
 		}
 		return nil

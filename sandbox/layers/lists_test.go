@@ -3,6 +3,8 @@ package layers
 import (
 	"cmp"
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -92,6 +94,27 @@ func inUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// A layer that is deleted while its list is read is told to be, and not that it lacks a file.
+func TestDeletedWhileItIsRead(t *testing.T) {
+	m := newMounter(t)
+	dir := t.TempDir()
+	v := runTask(t, m, ownedBase(t, dir, ""), nil, filepath.Join(dir, "l"), `echo 1 > a`)
+	for _, deleted := range []bool{false, true} {
+		err := eachRecord(t.Context(), View{Layer: v.Layer}, func(record) error {
+			if deleted {
+				if err := Drop(v.Layer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := os.Stat(filepath.Join(v.Layer, "none"))
+			return err
+		})
+		if errors.Is(err, ErrGone) != deleted || errors.Is(err, os.ErrNotExist) == deleted {
+			t.Errorf("deleted %v: %v", deleted, err)
+		}
+	}
 }
 
 // Lists of layers are in one order, whatever bytes stand in names: that of their folders.

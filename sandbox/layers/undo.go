@@ -29,11 +29,12 @@ type UndoPath struct {
 // UndoPreview gives fn what the view becomes without one of its layers, path by path
 // as comparePaths orders them. The view is the workspace's of now; all its layers are
 // sealed. Of a layer with a million paths it has those of a folder's names in memory
-// that it is in.
+// that it is in. A layer that is in it no more, or not on disk, is ErrGone before anything
+// is given.
 func UndoPreview(ctx context.Context, now View, layer string, fn func(UndoPath) error) error {
 	i := slices.Index(now.Lowers, layer)
 	if i < 0 {
-		return fmt.Errorf("layer %s is not in the view", layer)
+		return fmt.Errorf("layer %s is not in the view: %w", layer, ErrGone)
 	}
 	all, err := openStack(View{Base: now.Base, Lowers: now.Lowers}, false)
 	if err != nil {

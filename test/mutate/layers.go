@@ -37,6 +37,8 @@ var layered = []Guard{
 	{"layers: what is in a folder speaks for it", "sandbox/layers/undo.go", "	u.pending = u.pending[:0]\n	return u.emit(p)", "	return u.emit(p)", "./sandbox/layers", "TestUndoTells"},
 	{"layers: a folder that stands for itself is told of", "sandbox/layers/undo.go", `if waits && len(u.pending) == depth {`, `if waits && len(u.pending) > depth {`, "./sandbox/layers", "TestUndoProperty"},
 	{"layers: lists are read in the order of folders", "sandbox/layers/follow.go", "		case a[i] == '/':\n			return -1", "		case a[i] == '/':\n			return 1", "./sandbox/layers", "TestAlsoChanged"},
+	{"layers: what is deleted while it is read is told to be", "sandbox/layers/changes.go", `		if errors.Is(err, fs.ErrNotExist) { // what`, `		if err == nil && errors.Is(err, fs.ErrNotExist) { // what`, "./sandbox/layers", "TestDeletedWhileItIsRead"},
+	{"layers: a preview that meets another undo is worked out anew", "core/task/views.go", `		if told || !errors.Is(err, layers.ErrGone) ||`, `		if told || err != nil ||`, "./core/task", "TestUndoPreviewMeetsAnUndo"},
 	{"layers: what was told is forgotten", "sandbox/layers/undo.go", `	return u.emit(p)`, `	u.saw = append(u.saw, make([]bool, 300)...)
 	return u.emit(p)`, "./sandbox/layers", "TestListsAreNotKept"},
 	{"layers: files put in belong to the tasks' owner", "sandbox/layers/writer.go", `if err := unix.Fchown(int(f.Fd()), Canonical, Canonical); err != nil {`, `if false {`, "./sandbox/layers", "TestWriterPuts"},
