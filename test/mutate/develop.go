@@ -10,7 +10,9 @@ var develop = []Guard{
 	{"check: a host in an address is listed", "cmd/box/check/source.go", `hosts.Match(name, port); !ok {`, `hosts.Match(name, port); !ok && name == "" {`, "./cmd/box/check", "TestProblems"},
 	{"check: a package is pinned", "cmd/box/check/check.go", `if !pinned.MatchString(versions[name]) {`, `if versions[name] == "" {`, "./cmd/box/check", "TestPinned"},
 	{"check: an app says what it is", "cmd/box/check/source.go", `if r.Declared.Description == "" {`, `if r.Declared.Name == "" {`, "./cmd/box/check", "TestProblems"},
-	{"check: a task whose worker is not there is told of", "cmd/box/check/tasks.go", `if title && has && prompt != "string" {`, `if title && has && prompt == "string" {`, "./cmd/box/check", "TestTasks"},
+	{"check: a task whose worker is not there is told of", "cmd/box/check/tasks.go", `prompt == "string" || title == ""`, `prompt != "string" || title == ""`, "./cmd/box/check", "TestTasks"},
+	{"check: a task's worker may stand in a variable", "cmd/box/check/tasks.go", `		worker = "worker" //`, `		worker = "" //`, "./cmd/box/check", "TestTasks"},
+	{"check: who takes a task apart has none", "cmd/box/check/tasks.go", `|| title == "" && prompt == "" && worker == "" {`, `|| title == "-" {`, "./cmd/box/check", "TestTasks"},
 	{"check: a task that another build can start is in order", "cmd/box/check/check.go", `	r.Notes = append(r.Notes, Problem`, `	r.Problems = append(r.Problems, Problem`, "./cmd/box/check", "TestTaskWithoutAWorkerThatIsThere"},
 	{"box: a flag is given once", "cmd/box/cli/flags.go", `	if o.given {`, `	if o.given && o.name == "" {`, "./cmd/box/cli", "TestWrongFlags"},
 	{"box: a flag of all commands is given once", "cmd/box/cli/cli.go", `		if asJSON {

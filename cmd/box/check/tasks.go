@@ -72,11 +72,9 @@ func tasks(text string) (found []task) {
 		case c == '}' || c == ']' || c == ')':
 			end()
 			if n := len(open); n > 0 {
-				if o := open[n-1]; o != nil && !o.other {
-					_, title := o.fields["title"]
-					prompt, has := o.fields["prompt"]
-					if title && has && prompt != "string" {
-						found = append(found, task{o.line, o.fields["worker"]})
+				if o := open[n-1]; o != nil && !o.other && !assigned(text[1:]) {
+					if worker, ok := worker(o.fields); ok {
+						found = append(found, task{o.line, worker})
 					}
 				}
 				open = open[:n-1]
@@ -105,6 +103,28 @@ func tasks(text string) (found []task) {
 	return found
 }
 
+// worker is that of a task with these fields, and whether they are a task's: with a title
+// and a prompt, and more said of them than their names, as where somebody takes one apart.
+func worker(fields map[string]string) (worker string, ok bool) {
+	title, has := fields["title"]
+	prompt, asks := fields["prompt"]
+	worker, named := fields["worker"]
+	if !has || !asks || prompt == "string" || title == "" && prompt == "" && worker == "" {
+		return "", false
+	}
+	if named && worker == "" {
+		worker = "worker" // the variable of that name
+	}
+	return worker, true
+}
+
+// assigned says that something is put into what ends before the text, as in
+// `const { title: t } = task`.
+func assigned(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return strings.HasPrefix(text, "=") && !strings.HasPrefix(text, "==") && !strings.HasPrefix(text, "=>")
+}
+
 // upTo is the end of what begins a text and ends in mark, which stands behind from.
 func upTo(text, mark string, from int) int {
 	if i := strings.Index(text[from:], mark); i >= 0 {
@@ -113,13 +133,14 @@ func upTo(text, mark string, from int) int {
 	return len(text)
 }
 
-// quoted is the length of the string that begins a text.
+// quoted is the length of the string that begins a text. One that doesn't end in its line,
+// where it has to, is none: an apostrophe in a pattern.
 func quoted(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {
 		case text[i] == '\\':
 			i++
-		case text[i] == text[0]:
+		case text[i] == text[0], text[i] == '\n' && text[0] != '`':
 			return i + 1
 		}
 	}

@@ -30,6 +30,12 @@ func TestTasks(t *testing.T) {
 		{"in a comment", "// { title: 'a', prompt: 'b' }\n/* { title: 'a', prompt: 'b' } */", nil},
 		{"in a string", "const s = \"{ title: 'a', prompt: 'b' }\" + '\\'{ title: a, prompt: b }';", nil},
 		{"with a comment inside", "({ title: 'a', // prompt\n prompt: 'b', /* worker: 'fake' */ })", []task{{1, ""}}},
+		{"with a worker in a variable of that name", "({ title: 'a', prompt: 'b', worker })", []task{{1, "worker"}}},
+		{"with a title in one", "({ title, prompt: 'b' })", []task{{1, ""}}},
+		{"taken apart", "function f({ title, prompt }) {}\nconst { title: a, prompt: b } = t;", nil},
+		{"compared", "if (t == { title: 'a', prompt: 'b' } == u) {}", []task{{1, ""}}},
+		{"behind an apostrophe", "x = /don't/;\n({ title: 'a', prompt: 'b' })", []task{{2, ""}}},
+		{"behind a string with one", "x = 'a\\\nb';\n({ title: 'a', prompt: 'b' })", []task{{3, ""}}},
 		{"broken off", "({ title: 'a', prompt: 'b'", nil},
 		{"closed too often", "}])({ title: 'a', prompt: 'b' })", []task{{1, ""}}},
 	} {
