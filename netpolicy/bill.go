@@ -2,6 +2,7 @@ package netpolicy
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -35,8 +36,7 @@ type Call interface {
 // JSON object may work on it once it is whole, though more white space is said to follow
 // and never comes. Half a question is none.
 type bill struct {
-	call Call   // of Swap.Begin
-	over func() // call.Over, once
+	call Call // of Swap.Begin
 
 	meter   *meter.Meter
 	told    bool      // what it used
@@ -47,6 +47,7 @@ type bill struct {
 	asked meter.Asked
 	last  bool      // the body has come to its end
 	known bool      // call.Asked was told
+	over  bool      // call.Over was
 	out   int64     // bytes of the body that were passed on
 	sent  time.Time // when the last byte of the question was; zero before
 }
@@ -56,18 +57,26 @@ func (b *bill) begin(ctx context.Context, sw *Swap) (err error) {
 	b.mu.Lock()
 	most := b.asked.AtMost()
 	b.mu.Unlock()
-	if b.call, err = sw.Begin(ctx, most); err == nil {
-		b.over = sync.OnceFunc(b.call.Over)
-	}
+	b.call, err = sw.Begin(ctx, most)
 	return err
 }
 
-// end tells that nothing more of the request is to come.
+// end tells that nothing more of the request is to come. What of its body is still being
+// read then, where the service answered before it was all there, is passed on no further.
 func (b *bill) end() {
-	if b != nil && b.over != nil {
-		b.over()
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	over := b.over
+	b.over = true
+	b.mu.Unlock()
+	if !over {
+		b.call.Over()
 	}
 }
+
+var errOver = errors.New("the request is over")
 
 // came takes a piece of the body before it is passed on; last says that it has no more.
 func (b *bill) came(p []byte, last bool) error {
@@ -85,6 +94,9 @@ func (b *bill) came(p []byte, last bool) error {
 func (b *bill) tell() error {
 	if b.known || b.call == nil || b.asked.End == 0 && !b.last {
 		return nil
+	}
+	if b.over {
+		return errOver
 	}
 	b.known = true
 	if err := b.call.Asked(b.asked.AtMost()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +267,27 @@ func TestSwapFree(t *testing.T) {
 		x, over := booking(t, func(sw *Swap) { sw.Roots = x509.NewCertPool() })
 		free(t, x, over, "a service that is not who it should be", strings.NewReader(q), int64(len(q)))
 	})
+}
+
+// TestBillIsOver holds that nothing is asked any more of a request that is over, though its
+// body is still being read: what is kept of it then would be booked by the next start.
+func TestBillIsOver(t *testing.T) {
+	var told []string
+	b := &bill{}
+	sw := &Swap{Begin: func(context.Context, meter.Usage) (Call, error) {
+		return call{asked: func(meter.Usage) error { told = append(told, "asked"); return nil }, over: func() { told = append(told, "over") }}, nil
+	}}
+	if err := errors.Join(b.came([]byte(`{"model":"claude-test",`), false), b.begin(t.Context(), sw), b.came(nil, false)); err != nil {
+		t.Fatal(err)
+	}
+	b.end()
+	if err := b.came([]byte(`"max_tokens":7}`), true); !errors.Is(err, errOver) {
+		t.Errorf("the rest of it: %v", err)
+	}
+	b.end()
+	if want := []string{"over"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
 }
 
 // cutOff is a body whose program goes away in the middle.

@@ -378,6 +378,8 @@ var vectors = []vector{
 	{"CR alone, and LF later", web("GET / HTTP/1.1\rHost: "+evil, "\r\rx"), "example.com:80", true},
 	{"CR alone in a later line", web(get + "X: y\rHost: " + evil + "\r\r"), "example.com:80", true},
 	{"a version behind CR alone", web("GET /\rX HTTP/1.1\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
+	{"CR between its words, piece by piece", web("GET\r/", " HTTP/1.1\r\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
+	{"CR between its words, and no version", web("GET\r/", "\nHost: "+evil+"\r\n\r\n"), "example.com:80", true},
 	{"no version", web("GET /\r\nHost: " + evil + "\r\n\r\n"), "example.com:80", true},
 	{"no version, piece by piece", web("GE", "T /", "\r\n", "Host: "+evil+"\r\n\r\n"), "example.com:80", true},
 	{"no version, and another host", web("GET http://" + evil + "/\r\n"), "example.com:80", true},

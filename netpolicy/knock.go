@@ -45,6 +45,14 @@ func (s *Space) comes(id uint32, from, to netip.AddrPort) {
 		s.answer(id, nfAccept, markReset)
 		return
 	}
+	if !s.begins(id, at, t) {
+		s.full(to)
+		s.answer(id, nfAccept, markReset)
+	}
+}
+
+// begins handles a first packet that a rule lets through, if there is room for its connection.
+func (s *Space) begins(id uint32, at pair, t target) (room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.knocks[at]; k != nil {
@@ -54,20 +62,19 @@ func (s *Space) comes(id uint32, from, to netip.AddrPort) {
 		} else {
 			s.answer(id, nfAccept, 0) // the one outside stands, and is for whoever comes from these ends
 		}
-		return
+		return true
 	}
 	if len(s.conns)+len(s.knocks) >= MaxConns || s.ctx.Err() != nil {
-		s.full(to)
-		s.answer(id, nfAccept, markReset)
-		return
+		return false
 	}
 	if s.swapFor(t) != nil { // the box answers by itself
 		s.answer(id, nfAccept, 0)
-		return
+		return true
 	}
 	k := &knock{id: id}
 	s.knocks[at] = k
 	s.wait.Go(func() { s.knocked(at, t, k) })
+	return true
 }
 
 func (s *Space) answer(id, v, mark uint32) { verdict(s.bare.queue, id, v, mark) }

@@ -82,7 +82,8 @@ func (s *Space) dropped(p packet) {
 	}
 }
 
-// full tells that a connection had no room.
+// full tells that a connection had no room. s.mu is not held: the map of names asks for the
+// open connections while it is locked itself.
 func (s *Space) full(to netip.AddrPort) {
 	if s.ctx.Err() != nil {
 		return // it ends, and has room for nobody

@@ -297,18 +297,26 @@ func (s *Space) admit(c *net.TCPConn) (*conn, bool) {
 	if dst, err := originalDst(c); err == nil {
 		k.dst = dst
 	}
+	if !s.enter(k, from) {
+		s.full(k.dst)
+		return nil, false
+	}
+	return k, true
+}
+
+// enter says whether there is room for a connection, and takes it.
+func (s *Space) enter(k *conn, from netip.AddrPort) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.made = s.claim(pair{from, k.dst})
 	if s.ctx.Err() != nil || len(s.conns)+len(s.knocks) >= MaxConns {
-		s.full(k.dst)
 		if k.made != nil {
 			k.made.up.Close()
 		}
-		return nil, false
+		return false
 	}
 	s.conns[k] = struct{}{}
-	return k, true
+	return true
 }
 
 // connected are the names that connections lead to.

@@ -114,18 +114,18 @@ func judge(b []byte) (k kind, sure bool) {
 	// some of them any white space.
 	line := bytes.TrimLeft(b, "\r\n\t\v\f ")
 	line, _, ended := bytes.Cut(line, []byte("\n"))
-	first, after, cr := bytes.Cut(line, []byte("\r"))
-	if cr = cr && len(after) > 0; cr { // a CR alone, which few servers take for the end of a line
-		ended = true
-	}
+	// A CR alone ends a line for few servers, and for others it is white space in one
+	// (RFC 9112, section 3). So it can show a request, and never that there is none.
+	cr := bytes.IndexByte(line, '\r')
+	shown := ended || cr >= 0 && cr < len(line)-1
 	switch up := bytes.ToUpper(line); {
-	case ended && bytes.HasPrefix(up, []byte("PROXY ")):
+	case shown && bytes.HasPrefix(up, []byte("PROXY ")):
 		return forwarded, true
-	case ended && bytes.HasPrefix(up, []byte("PRI ")) && bytes.Contains(up, []byte("HTTP/2")):
+	case shown && bytes.HasPrefix(up, []byte("PRI ")) && bytes.Contains(up, []byte("HTTP/2")):
 		return http2Preface, true
-	case ended && bytes.Contains(up, []byte("HTTP/")):
+	case shown && bytes.Contains(up, []byte("HTTP/")):
 		return http1, true
-	case ended && isBareLine(first):
+	case shown && isBareLine(line):
 		return bareLine, true
 	case bytes.IndexByte(line, 0) >= 0 && !bytes.Contains(up, []byte("HTTP/")):
 		// No server reads a request line with this byte in it, and most binary
@@ -136,8 +136,9 @@ func judge(b []byte) (k kind, sure bool) {
 }
 
 // isBareLine says whether a line is a request of HTTP/0.9, or of a later version that it
-// does not name. Text protocols that have some of these words (memcached's get, Redis's GET,
-// NATS's CONNECT) put no path or address of the web behind them.
+// does not name; a CR in it is white space. Text protocols that have some of these words
+// (memcached's get, Redis's GET, NATS's CONNECT) put no path or address of the web behind
+// them.
 func isBareLine(line []byte) bool {
 	f := bytes.Fields(line)
 	if len(f) < 2 {

@@ -72,23 +72,29 @@ func TestKeptCallsOutliveAPowerCut(t *testing.T) {
 
 // A call that can't be kept is not made, and its program reads why.
 func TestCallThatCannotBeKept(t *testing.T) {
-	home := t.TempDir()
-	disk := powercut.New(home)
-	disk.Fail(func(op powercut.Op) error {
-		if strings.HasSuffix(op.Path, ".new") {
-			return syscall.ENOSPC
+	for what, fails := range map[string]func(op powercut.Op) bool{
+		"the disk is full":         func(op powercut.Op) bool { return strings.HasSuffix(op.Path, ".new") },
+		"its name is not on disk":  func(op powercut.Op) bool { return op.Kind == powercut.SyncDir && op.Path == "model-calls" },
+		"its folder is not either": func(op powercut.Op) bool { return op.Kind == powercut.Mkdir },
+	} {
+		home := t.TempDir()
+		disk := powercut.New(home)
+		disk.Fail(func(op powercut.Op) error {
+			if fails(op) {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		q := &queue{Tasks: keeping(t, disk, home)}
+		c := &modelCall{wire: modelWire{wire: &wire{q: q, id: "t1"}, calls: &modelCalls{}}, name: "t1.A"}
+		err := c.Asked(meter.Usage{Model: "m", Input: 25, Output: 7})
+		if err == nil || !strings.Contains(err.Error(), "so the model was not asked: ") || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s: %v", what, err)
 		}
-		return nil
-	})
-	q := &queue{Tasks: keeping(t, disk, home)}
-	c := &modelCall{wire: modelWire{wire: &wire{q: q, id: "t1"}, calls: &modelCalls{}}, name: "t1.A"}
-	err := c.Asked(meter.Usage{Model: "m", Input: 25, Output: 7})
-	if err == nil || !strings.Contains(err.Error(), "so the model was not asked: ") || !errors.Is(err, syscall.ENOSPC) {
-		t.Error(err)
-	}
-	c.Over()
-	if kept, err := q.keptCalls(); err != nil || len(kept) > 0 {
-		t.Errorf("%v, %v", kept, err)
+		c.Over()
+		if kept, err := q.keptCalls(); err != nil || len(kept) > 0 {
+			t.Errorf("%s: %v, %v", what, kept, err)
+		}
 	}
 }
 

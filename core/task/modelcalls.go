@@ -48,6 +48,7 @@ func (m modelWire) price(most meter.Usage) budget.Cents {
 func (c *modelCall) Asked(most meter.Usage) error {
 	c.wire.calls.least(c, c.wire.price(most))
 	if err := c.wire.q.keepCall(c.name, c.wire.id, most); err != nil {
+		c.wire.q.forgetCall(c.name, false) // it may be there all the same, and would be booked
 		c.wire.q.opt.Slog.Error("a model was not asked", "task", c.wire.id, "why", err)
 		return fmt.Errorf("The box can't keep what this call may cost, so the model was not asked: %w.", err) //nolint:staticcheck // a sentence that people read
 	}

@@ -18,7 +18,7 @@ const (
 // of an answer that never tells what it used.
 type Asked struct {
 	Model string // "" where the body has none that a model could have
-	Most  int64  // tokens that the answer may have, max_tokens; 0 where the body does not say
+	Most  int64  // tokens that the answer may have, max_tokens, MostWritten at most; 0 where the body does not say
 	Bytes int64  // of the body so far
 	End   int64  // bytes up to the end of the question; 0 while it has none: what comes later changes nothing
 
@@ -230,7 +230,7 @@ func (a *Asked) field() {
 		}
 	case a.name == "max_tokens":
 		if f, err := strconv.ParseFloat(string(a.buf), 64); err == nil && f > 0 && f < 1<<53 {
-			a.Most = max(a.Most, int64(f))
+			a.Most = max(a.Most, int64(min(f, MostWritten)))
 		}
 	}
 	a.name, a.buf = "", a.buf[:0]

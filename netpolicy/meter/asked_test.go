@@ -25,6 +25,7 @@ func TestAsked(t *testing.T) {
 		{"as a text", `{"max_tokens":"7"}`, "", 0},
 		{"below nothing", `{"max_tokens":-7}`, "", 0},
 		{"beyond all", `{"max_tokens":1e300}`, "", 0},
+		{"more than any model writes", `{"max_tokens":1000000000}`, "", MostWritten},
 		{"a model that is none", `{"model":"a\nb"}`, "", 0},
 		{"a model that is long", `{"model":"` + strings.Repeat("m", 1000) + `","max_tokens":7}`, "", 7},
 		{"a model that is a list", `{"model":["m"],"max_tokens":7}`, "", 7},

@@ -106,7 +106,7 @@ var network = []Guard{
 		spec.Env`, `	spec.Trust = q.opt.Authority.PEM()
 	if w.Key != nil {
 		spec.Env`, "./test/model", "TestKeyAndCost"},
-	{"network: nothing hides behind another connection's head", "netpolicy/sniff.go", `	case ended && bytes.HasPrefix(up, []byte("PROXY ")):
+	{"network: nothing hides behind another connection's head", "netpolicy/sniff.go", `	case shown && bytes.HasPrefix(up, []byte("PROXY ")):
 		return forwarded, true
 `, "", "./netpolicy", "TestTricks/another_connection"},
 	{"network: nothing hides behind another connection's binary head", "netpolicy/sniff.go", `return forwarded, n == len(proxyHead2)`, `return opaque, n == len(proxyHead2)`, "./netpolicy", "TestTricks/another_connection"},
@@ -154,6 +154,12 @@ var network = []Guard{
 `, ``, "./netpolicy", "TestLimit$"},
 	{"network: a connection to the proxy without room is told as a limit", "netpolicy/policy.go", `		s.full(k.dst)
 `, ``, "./netpolicy", "TestLimitOfTheProxy"},
+	{"network: a program that has all it may have locks nobody out", "netpolicy/policy.go", `	if !s.enter(k, from) {
+`, `	room := s.enter(k, from)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !room {
+`, "./netpolicy", "TestFullHoldsNobodyUp"},
 	{"network: a limit is told once an hour", "netpolicy/limits.go", `!at.IsZero() && time.Since(at) < limitEvery`, `!at.IsZero() && time.Since(at) < 0`, "./netpolicy", "TestLimiter"},
 	{"network: a host that a rule names has lines of its own", "netpolicy/teller.go", `	if t.named != nil && t.named(host) {
 		return share{host, true}, toldOfNamed
@@ -189,12 +195,13 @@ var network = []Guard{
 `, ``, "./netpolicy", "TestHalfOpen/half_a_hello"},
 	{"network: half a request to the proxy is given up", "netpolicy/proxy.go", `	k.down.SetReadDeadline(time.Now().Add(s.n.dial.half)) //nolint:errcheck // a closed connection says so next
 `, ``, "./netpolicy", "TestHalfOpen/half_a_request"},
-	{"network: a request without a version is refused", "netpolicy/sniff.go", `case ended && isBareLine(first):`, `case ended && isBareLine(first) && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/no_version$"},
-	{"network: CR alone ends a line too", "netpolicy/sniff.go", `		ended = true
-	}
-	switch up`, `		ended = ended || false
-	}
-	switch up`, "./netpolicy", "TestNothingGetsOut/9_hosts/CR_alone,_and_never"},
+	{"network: a request without a version is refused", "netpolicy/sniff.go", `case shown && isBareLine(line):`, `case shown && isBareLine(line) && false:`, "./netpolicy", "TestNothingGetsOut/9_hosts/no_version$"},
+	{"network: CR alone shows no other protocol", "netpolicy/sniff.go", `	return opaque, ended
+`, `	return opaque, shown
+`, "./netpolicy", "TestPiecesShowNoLess"},
+	{"network: CR alone ends a line too", "netpolicy/sniff.go", `	shown := ended || cr >= 0 && cr < len(line)-1
+`, `	shown := ended || cr >= len(line)
+`, "./netpolicy", "TestNothingGetsOut/9_hosts/CR_alone,_and_never"},
 	{"network: a program's own traffic fills no table", "netpolicy/fence.go", `concat([]expr.Any{&expr.Notrack{}}, accept())`, `accept()`, "./netpolicy", "TestOwnTraffic"},
 	{"network: connections to the name server are few", "netpolicy/dns.go", `			reset(c.(*net.TCPConn))`, `			return c, nil`, "./netpolicy", "TestFew"},
 	{"network: no name that a connection leads to is forgotten", "netpolicy/names.go", `!k.used.After(at) && !open[s]`, `!k.used.After(at) && (!open[s] || true)`, "./netpolicy", "TestManyNames"},
@@ -219,6 +226,12 @@ var network = []Guard{
 `, "./netpolicy", "TestBill"},
 	{"model bill: what may be used is told before it is asked", "netpolicy/judge.go", `		if err := b.came(nil, false); err != nil {`, `		if err := error(nil); err != nil {`, "./netpolicy", "TestSwapBegins"},
 	{"model bill: of a long request, too", "netpolicy/judge.go", `		if w.err = w.bill.came(b[:n], err == io.EOF); w.err != nil {`, `		if w.err = w.bill.came(nil, false); w.err != nil {`, "./netpolicy", "TestSwapBegins"},
+	{"model bill: what is over asks nothing any more", "netpolicy/bill.go", `	if b.over {
+		return errOver
+	}
+`, ``, "./netpolicy", "TestBillIsOver"},
+	{"model bill: no bound above what a model writes", "netpolicy/meter/asked.go", `int64(min(f, MostWritten))`, `int64(f)`, "./netpolicy/meter", "TestAsked$"},
+	{"model bill: what could not be kept is not booked later", "core/task/modelcalls.go", `		c.wire.q.forgetCall(c.name, false) // it`, `		// it`, "./core/task", "TestCallThatCannotBeKept"},
 	{"model bill: half a question may become any", "netpolicy/meter/asked.go", `	if a.End == 0 {
 		u.Model`, `	if a.End == 0 && a.depth == 0 {
 		u.Model`, "./netpolicy/meter", "TestAtMost"},
@@ -239,7 +252,7 @@ var network = []Guard{
 	{"model bill: all that is read may go into the cache", "core/budget/prices.go", `{{Input: read, Output: written}, {CacheWrite: read, Output: written}}`, `{{Input: read, Output: written}}`, "./core/budget", "TestAtMost"},
 	{"model bill: a block that may be hidden", "netpolicy/meter/meter.go", `		m.hidden = m.hidden || v.Block.Type != "text" && v.Block.Type != "tool_use"
 `, "", "./netpolicy/meter", "TestHidden"},
-	{"model bill: of two bounds the higher", "netpolicy/meter/asked.go", `max(a.Most, int64(f))`, `int64(f)`, "./netpolicy/meter", "TestAsked"},
+	{"model bill: of two bounds the higher", "netpolicy/meter/asked.go", `max(a.Most, int64(min(f, MostWritten)))`, `int64(min(f, MostWritten))`, "./netpolicy/meter", "TestAsked"},
 	{"model bill: an estimate is called one", "core/task/modelkey.go", `	if u.Estimate {`, `	if u.Estimate && false {`, "./test/model", "TestGivenUp"},
 	{"model key: a stream that is broken off is not free", "netpolicy/meter/meter.go", `	if m.found && !m.counted {`, `	if m.found && !m.counted && false {`, "./netpolicy/meter", "TestStream"},
 }
