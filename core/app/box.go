@@ -357,7 +357,7 @@ func (j *jobHand) Ask(ctx context.Context, question, purpose string) (bool, erro
 	a := approval.Approval{ID: j.task + ".tool." + j.key + ".ask." + hex.EncodeToString(sum[:8]), Task: j.task, Question: question, Purpose: purpose}
 	if _, err := j.r.opt.Tasks.Ask(ctx, a); err != nil {
 		var over *task.Over
-		if errors.As(err, &over) {
+		if errors.As(err, &over) && over.State.Ended() {
 			return false, nil // as a tool's questions: with the task's end they are answered no
 		}
 		return false, err

@@ -383,6 +383,13 @@ func TestJob(t *testing.T) {
 	if after.CostCents.String() != "1.5" {
 		t.Errorf("the task's cost: %s", after.CostCents)
 	}
+	// For one that has not begun nobody can be asked yet, and that is no answer.
+	must(t, w.tasks.Pause(t.Context(), true, "test"))
+	waits := w.task("sleep 5m")
+	if out, err := w.call("user.do", `{"task":"`+waits+`","late":true}`); err == nil || !strings.Contains(err.Error(), waits+" is queued: it can do nothing before it runs") {
+		t.Errorf("for a task that has not begun: %s, %v", out, err)
+	}
+	must(t, w.tasks.Pause(t.Context(), false, "test"))
 	// Once the task has ended nobody is asked any more, and that is a no.
 	_, err = w.tasks.Undo(t.Context(), made.ID, "test")
 	must(t, err)

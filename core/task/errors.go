@@ -37,13 +37,18 @@ func (e *Refused) Error() string {
 	return fmt.Sprintf("%s is %s and can't become %s", e.ID, e.From, e.To)
 }
 
-// Over says that a task can't do this any more, because it ended.
+// Over says that a task can't do this any more, because it ended, or not yet.
 type Over struct {
 	ID    string
 	State State
 }
 
-func (e *Over) Error() string { return fmt.Sprintf("%s is %s: it can do nothing more", e.ID, e.State) }
+func (e *Over) Error() string {
+	if e.State == Queued {
+		return fmt.Sprintf("%s is queued: it can do nothing before it runs", e.ID)
+	}
+	return fmt.Sprintf("%s is %s: it can do nothing more", e.ID, e.State)
+}
 
 // Forbidden is what the owner doesn't let an app do.
 type Forbidden struct{ Sentence string }

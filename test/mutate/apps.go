@@ -64,9 +64,10 @@ var apps = []Guard{
 	{"app: a call that was only asked about is fresh", "core/task/calls.go", `Fresh: known == nil || !known.Started}`, `Fresh: known == nil}`, "./core/broker", "TestFreshCalls"},
 	{"app: a job's name is that of the first app", "core/app/registry.go", `i < len(before) && len(b.made.Jobs) > 0; i++`, `i < len(before) && len(b.made.Jobs) > 1<<20; i++`, "./core/app", "TestClashAtStart"},
 	{"app: one that loops where it is loaded is ended", "core/app/process.go", `			if p.sb.CPU() > most {`, `			if p.sb.CPU() < 0 {`, "./core/app", "TestLoopsAtLoad"},
-	{"app: a job's question for a task that has ended is answered no", "core/app/box.go", `		if errors.As(err, &over) {
+	{"app: a job's question for a task that has ended is answered no", "core/app/box.go", `		if errors.As(err, &over) && over.State.Ended() {
 			return false, nil // as`, `		if errors.As(err, &over) && j.key == "" {
 			return false, nil // as`, "./core/app", "TestJob"},
+	{"app: a job's question for a task that has not begun is answered by nobody", "core/app/box.go", `&over) && over.State.Ended() {`, `&over) {`, "./core/app", "TestJob"},
 	{"app: each run of a job has a key of its own", "core/app/calls.go", `	key := "job." + strings.ToLower(rand.Text()[:16])`, `	key := "job." + strings.ToLower(rand.Text()[:16])[:0]`, "./core/app", "TestJob"},
 	{"app: what is left out is no app", "core/app/registry.go", `name == "node_modules" || slices.Contains(r.opt.Skip, name) {`, `name == "node_modules" {`, "./core/app", "TestLeftOut"},
 	{"app: what is left out can't be turned on", "core/app/registry.go", `declare.CheckName(name) != nil || slices.Contains(r.opt.Skip, name) || r.hostDir == ""`, `declare.CheckName(name) != nil || r.hostDir == ""`, "./core/app", "TestLeftOut"},
