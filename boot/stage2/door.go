@@ -47,6 +47,9 @@ func (d *door) look(ctx context.Context) {
 		if b.loader != nil {
 			b.loader.Release() // boxd may never answer: the keyboard and the screen are wanted
 		}
+		b.mu.Lock()
+		b.health.held = true // nobody asks boxd meanwhile, and a long log takes its time
+		b.mu.Unlock()
 		b.because("log", d.what(ctx, st.LastExit)+" "+whatItMeans)
 		b.screen.Update(func(s *screen.Status) { s.State, s.Doing, s.Pair, s.Hint, s.Ask = screen.Degraded, "", "", "", askYes })
 	case !damaged && d.open:

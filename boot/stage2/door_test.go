@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 	"gurtos/core/config"
 )
 
-// programs are a boxd and a box command as shell scripts, over a log that is a file.
+// programs are a boxd and a box command as shell scripts, over a log that is a file. They
+// can be others until they run.
 type programs struct {
 	*Box
 	t   *testing.T
@@ -40,14 +42,18 @@ func newPrograms(t *testing.T, log, quarantine string) *programs {
 		Service: supervise.Service{Name: "boxd", Path: filepath.Join(p.dir, "boxd"), Env: []string{"PATH=/usr/bin:/bin"}, Grace: 20 * time.Second, Hold: config.ExitDamaged},
 		Ring:    p.Ring, Log: p.log,
 	}}
-	ctx, end := context.WithCancel(t.Context())
+	return p
+}
+
+// run starts boxd, and the watch over it.
+func (p *programs) run() {
+	ctx, end := context.WithCancel(p.t.Context())
 	var wait sync.WaitGroup
 	for _, run := range []func(context.Context){p.services[0].Run, p.watch} {
 		wait.Add(1)
 		go func() { defer wait.Done(); run(ctx) }()
 	}
-	t.Cleanup(func() { end(); wait.Wait() })
-	return p
+	p.t.Cleanup(func() { end(); wait.Wait() })
 }
 
 func (p *programs) write(name, text string) {
@@ -60,6 +66,18 @@ func (p *programs) script(name, text string) {
 	if err := os.WriteFile(filepath.Join(p.dir, name), []byte("#!/bin/sh\ncd "+p.dir+"\n"+text+"\n"), 0o700); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// answer has boxd answer what it is asked.
+func (p *programs) answer(with http.HandlerFunc) {
+	l, err := net.Listen("unix", filepath.Join(p.dir, "box.sock"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	server := &http.Server{Handler: with}
+	served := make(chan struct{})
+	go func() { defer close(served); server.Serve(l) }()
+	p.t.Cleanup(func() { server.Close(); <-served })
 }
 
 // until waits for a state of the box.
@@ -83,6 +101,7 @@ func (p *programs) reasons() string { return strings.Join(p.screen.Status().Reas
 // and cuts nothing out before somebody at a console types the words for it.
 func TestDoor(t *testing.T) {
 	p := newPrograms(t, "damaged", `echo "Known gap: line 2 was cut out as damaged."; echo whole >log`)
+	p.run()
 	p.until("the question", p.asks)
 	for _, want := range []string{"Line 2 was changed. The log is not whole", "Nothing is thrown away", "no longer knows"} {
 		if !strings.Contains(p.reasons(), want) {
@@ -116,23 +135,27 @@ func TestDoor(t *testing.T) {
 func TestDoorOfABoxThatRuns(t *testing.T) {
 	p := newPrograms(t, "old damage", `[ "$(cat log)" = "old damage" ] && echo whole >log`)
 	p.script("boxd", `trap 'echo ended >>ends; exit 0' TERM; while :; do sleep 0.05; done`)
-	l, err := net.Listen("unix", filepath.Join(p.dir, "box.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	var silent atomic.Int64 // questions that are still to get no answer
+	p.answer(func(w http.ResponseWriter, _ *http.Request) {
+		if silent.Add(-1) >= 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		if log, _ := os.ReadFile(filepath.Join(p.dir, "log")); strings.Contains(string(log), "whole") {
 			io.WriteString(w, `{"ok":true}`)
 			return
 		}
 		io.WriteString(w, `{"ok":false,"error":"the action log is damaged: line 2 of log.jsonl is changed","logDamaged":true}`)
-	})}
-	served := make(chan struct{})
-	go func() { defer close(served); server.Serve(l) }()
-	t.Cleanup(func() { server.Close(); <-served })
+	})
+	p.run()
 	p.until("the question", p.asks)
 	if !strings.Contains(p.reasons(), "Line 2 was changed.") || strings.Contains(p.reasons(), "is not well") || !p.services[0].State().Running {
 		t.Errorf("the reasons are\n%s", p.reasons())
+	}
+	silent.Store(2)
+	p.until("boxd is asked again after two answers that said nothing", func() bool { return silent.Load() < 0 })
+	if !p.asks() {
+		t.Error("the question is gone, though boxd did not say that the log is whole")
 	}
 	p.lines <- yes
 	p.until("boxd runs again, and nothing is asked", func() bool {
@@ -144,9 +167,30 @@ func TestDoorOfABoxThatRuns(t *testing.T) {
 	}
 }
 
+// A long log takes long to look at, and nobody asks boxd how it is meanwhile: the watchdog is
+// fed all the same.
+func TestDoorWhileALogIsLookedAt(t *testing.T) {
+	p := newPrograms(t, "old damage", `exit 1`)
+	p.script("box", `echo looks >looks; while [ ! -e enough ]; do sleep 0.05; done; echo "Line 2 was changed."; exit 1`)
+	p.answer(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"ok":false,"error":"the action log is damaged","logDamaged":true}`)
+	})
+	p.run()
+	p.until("the log is looked at", func() bool { _, err := os.Lstat(filepath.Join(p.dir, "looks")); return err == nil })
+	p.mu.Lock()
+	p.health.answered = time.Now().Add(-2 * patience)
+	p.mu.Unlock()
+	if !p.well() {
+		t.Error("the watchdog is not fed while the log is looked at")
+	}
+	p.write("enough", "")
+	p.until("the question", p.asks)
+}
+
 // Where cutting out fails people learn why, and are asked again.
 func TestDoorThatFails(t *testing.T) {
 	p := newPrograms(t, "damaged", `echo "box: no space left on device" >&2; exit 1`)
+	p.run()
 	p.until("the question", p.asks)
 	p.lines <- yes
 	p.until("the fault, and the question again", func() bool {
@@ -161,6 +205,7 @@ func TestDoorThatFails(t *testing.T) {
 // Nobody is asked, and nothing that is typed does anything, on a box whose log is whole.
 func TestDoorIsShut(t *testing.T) {
 	p := newPrograms(t, "whole", `echo cut >log`)
+	p.run()
 	p.until("boxd runs", func() bool { return p.services[0].State().Running })
 	p.lines <- yes
 	p.until("it is heard", func() bool { return len(p.lines) == 0 })

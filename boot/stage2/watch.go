@@ -102,9 +102,8 @@ func (b *Box) ask(ctx context.Context) bool {
 	b.mu.Lock()
 	first := b.health.answered.IsZero()
 	if err == nil {
-		b.health.answered = now
+		b.health.answered, b.damaged = now, h.LogDamaged // of which silence says nothing
 	}
-	b.damaged = err == nil && h.LogDamaged
 	silent, limit := now.Sub(b.health.answered), silence
 	if first {
 		silent, limit = now.Sub(b.health.began), starting

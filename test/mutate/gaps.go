@@ -72,6 +72,10 @@ var gaps = []Guard{
 	{"door: damage that a running box finds is asked about", "boot/stage2/door.go", `	damaged := st.Held || b.damaged
 `, `	damaged := st.Held
 `, "./boot/stage2", "TestDoorOfABoxThatRuns"},
+	{"door: no watchdog while a log is looked at", "boot/stage2/door.go", `		b.health.held = true // nobody`, `		b.health.held = false // nobody`, "./boot/stage2", "TestDoorWhileALogIsLookedAt"},
+	{"door: a question stands though boxd is silent for a moment", "boot/stage2/watch.go", `		b.health.answered, b.damaged = now, h.LogDamaged`, `		b.health.answered = now
+	}
+	if b.damaged = h.LogDamaged; err != nil {`, "./boot/stage2", "TestDoorOfABoxThatRuns"},
 	{"door: health tells of damage", "core/api/box.go", `h.LogDamaged = errors.As(err, new(*actionlog.DamageError))`, `h.LogDamaged = errors.Is(err, new(actionlog.DamageError))`, "./core/api", "TestBrokenLog"},
 	{"door: no watchdog while a person is waited for", "boot/stage2/watch.go", `	case h.began.IsZero(), h.held:`, `	case h.began.IsZero():`, "./boot/stage2", "TestWell"},
 	{"door: nothing that was typed before is an answer", "boot/screen/screen.go", `	case s.status.Ask == "":
