@@ -129,7 +129,7 @@ export type ApprovalState = 'pending' | 'approved' | 'denied';
 /** One question to the owner, and its answer once there is one. */
 export interface Approval {
   /**
-   * Names the question for ever: `<task>.task.<key>` when the task asked, `<task>.tool.<call's key>.ask.<hash>` when a tool did, `<task>.budget.<action>`
+   * Names the question for ever: `<task>.task.<key>` when the task asked, `<task>.tool.<call's key>.ask.<hash>` when a tool did, `<task>.budget.<action>`,
    * `<task>.upload.<host>` and `<task>.resume.<line>` when the box did.
    */
   id: string;

@@ -32,7 +32,7 @@
 // # Reading and writing
 //
 // Sandboxes get views as overlay mounts (Mounter). boxd itself reads views without
-// a mount (Tree, Changes, Diff, UndoPreview), by the rules of overlayfs, because it
+// a mount (Tree, EachChange, Diff, UndoPreview), by the rules of overlayfs, because it
 // wants to know which layer a file is from; a property test holds the two against
 // each other and against a model. It writes through a mount (Writer), as a task
 // would. In both it follows no link and leaves the view nowhere.

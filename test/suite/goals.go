@@ -84,6 +84,10 @@ func judged(rows []Row) []byte {
 			if g.most < 0 { // at least
 				met = part >= -g.most
 			}
+			measured := fmt.Sprintf("%.2f", part)
+			if _, unit, _ := strings.Cut(g.of.figure, " "); g.to.figure == "" && (unit == "ms" || unit == "MB") {
+				measured += " " + unit // and no part of anything
+			}
 			what, verdict := g.says, "met"
 			if g.wildcard {
 				what += " (" + strings.TrimPrefix(p[0], g.of.row) + ")"
@@ -91,7 +95,7 @@ func judged(rows []Row) []byte {
 			if !met {
 				verdict = "missed: " + g.why
 			}
-			fmt.Fprintf(&b, "| %s | %.2f | %s |\n", what, part, verdict)
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", what, measured, verdict)
 		}
 	}
 	if b.Len() == 0 {

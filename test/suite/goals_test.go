@@ -17,7 +17,7 @@ func TestGoals(t *testing.T) {
 	for _, want := range []string{
 		"runc 1.5.3's time | 0.59 | met |", "no more than crun's | 1.30 | missed: half of it is libcontainer", "(git-status) | 0.90 | met |", "over 100 layers (git-status) | 0.45 | missed: overlayfs",
 		"8 writers sooner than SQLite's | 8.03 | met |", "and than bbolt's | 0.50 | missed: ", "time of a direct connection | 1.60 | met |", "over stdio | 1.56 | missed: ",
-		"150 MB together | 131.30 | met |",
+		"150 MB together | 131.30 MB | met |",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
