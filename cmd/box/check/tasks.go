@@ -39,11 +39,14 @@ func tasks(text string) (found []task) {
 		name, value, colon = "", "", false
 	}
 	add := func(s string) {
+		to := &name
 		if colon {
-			value += s
-		} else {
-			name += s
+			to = &value
 		}
+		if *to == "" {
+			s = strings.TrimSpace(s)
+		}
+		*to += s[:min(len(s), max(0, enough-len(*to)))]
 	}
 	type outer struct {
 		name, value string
@@ -124,6 +127,9 @@ func assigned(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
 	return strings.HasPrefix(text, "=") && !strings.HasPrefix(text, "==") && !strings.HasPrefix(text, "=>")
 }
+
+// enough is how many bytes of a name or a value are kept; those that matter are shorter.
+const enough = 100
 
 // upTo is the end of what begins a text and ends in mark, which stands behind from.
 func upTo(text, mark string, from int) int {

@@ -36,6 +36,7 @@ func TestTasks(t *testing.T) {
 		{"compared", "if (t == { title: 'a', prompt: 'b' } == u) {}", []task{{1, ""}}},
 		{"behind an apostrophe", "x = /don't/;\n({ title: 'a', prompt: 'b' })", []task{{2, ""}}},
 		{"behind a string with one", "x = 'a\\\nb';\n({ title: 'a', prompt: 'b' })", []task{{3, ""}}},
+		{"behind a name without an end", strings.Repeat("a b", 1<<20) + "; ({\n" + strings.Repeat(" ", 1000) + "title: 'a', prompt: " + strings.Repeat("'b' + ", 1<<18) + "'c', worker: 'fake' })", []task{{1, "'fake'"}}},
 		{"broken off", "({ title: 'a', prompt: 'b'", nil},
 		{"closed too often", "}])({ title: 'a', prompt: 'b' })", []task{{1, ""}}},
 	} {
