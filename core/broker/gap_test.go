@@ -48,6 +48,26 @@ func (b *box) without(words ...string) {
 	b.start()
 }
 
+// lose ends the box, takes the newest line with a word and all behind it off the log's end,
+// and starts the box again.
+func (b *box) lose(word string) {
+	b.t.Helper()
+	b.halt()
+	name := filepath.Join(b.home, "disk", "log.jsonl")
+	log, err := os.ReadFile(name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	i := bytes.LastIndex(log, []byte(word))
+	if i < 0 {
+		b.t.Fatalf("no line has %s", word)
+	}
+	if err := os.WriteFile(name, log[:bytes.LastIndexByte(log[:i], '\n')+1], 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.start()
+}
+
 func (b *box) step(id, text string) {
 	b.t.Helper()
 	if a := b.post(id, "/step", `{"text":"`+text+`"}`); a.status != 200 {
@@ -66,16 +86,23 @@ func (b *box) told() (n int) {
 }
 
 // A task that was stopped, or caught, does not come back because the line that says so was
-// cut out: nothing of it runs before the owner wants it carried on.
+// cut out, or is lost off the end: nothing of it runs before the owner wants it carried on.
 func TestStoppedTaskStaysStopped(t *testing.T) {
-	for _, yes := range []bool{false, true} {
+	for _, c := range []struct {
+		yes  bool
+		gone func(b *box)
+	}{
+		{false, func(b *box) { b.without(`"state":"failed`) }},
+		{true, func(b *box) { b.without(`"state":"failed`) }},
+		{false, func(b *box) { b.lose(`"state":"failed`) }},
+	} {
 		b := newBox(t, boxOptions{})
 		id := b.begin("")
 		b.step(id, "one")
 		if _, err := b.tasks.Stop(t.Context(), id, "bar"); err != nil {
 			t.Fatal(err)
 		}
-		b.without(`"state":"failed`)
+		c.gone(b)
 		ask := b.pending(id)
 		if !strings.HasPrefix(ask.ID, id+".resume.") || !strings.Contains(ask.Question, "was cut out of the log") {
 			t.Fatalf("asked %+v", ask)
@@ -84,8 +111,8 @@ func TestStoppedTaskStaysStopped(t *testing.T) {
 		if again := b.pending(id); again.ID != ask.ID || b.task(id).State != task.Waiting || b.runner.get(id) != nil {
 			t.Fatalf("%+v, %s, with a sandbox: %v", again, b.task(id).State, b.runner.get(id) != nil)
 		}
-		b.answer(ask.ID, yes)
-		if yes {
+		b.answer(ask.ID, c.yes)
+		if c.yes {
 			b.runner.wait(t, id)
 			if a := b.get(id, "/task"); a.status != 200 || !strings.Contains(a.raw, "one") {
 				t.Error(a)

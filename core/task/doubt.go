@@ -9,16 +9,21 @@ import (
 	"gurtos/core/approval"
 )
 
-// A line that was cut out of the log may have ended a task: somebody stopped it, or it
-// was caught. A start must not bring it back. Whatever of a task follows the gap, and
-// only a task that goes on does, shows that it didn't end there; a task of which nothing
-// follows is carried on once the owner says so.
+// A line that was cut out of the log, or lost off its end, may have ended a task: somebody
+// stopped it, or it was caught. A start must not bring it back. Whatever of a task follows
+// the gap, and only a task that goes on does, shows that it didn't end there; a task of which
+// nothing follows is carried on once the owner says so.
 
-// doubt takes a line that stands for a cut-out one.
+// doubt takes a line that stands for a cut-out one, or tells of those that are lost. A call
+// may outlive its task, and so may its result.
 func (f *fold) doubt(seq int64) {
-	for id := range f.live {
-		e := f.Tasks[id]
-		e.Doubt = seq
+	for _, e := range f.order {
+		if !e.State.Live() && len(e.Calls) == 0 {
+			continue
+		}
+		if e = f.own(e.ID); e.State.Live() {
+			e.Doubt = seq
+		}
 		for _, c := range e.Calls {
 			c.Doubt = c.Started && c.Result == nil
 		}
@@ -86,7 +91,7 @@ func (t *Tasks) doubtful(f *fold, e *entry) ([]actionlog.Event, error) {
 	}
 	return f.ask(e, approval.Approval{
 		ID: e.resumeID(), Task: e.ID, State: approval.Pending,
-		Question: fmt.Sprintf("Carry this task on? A line was cut out of the log as damaged (line %d), and may have said that the task was stopped or undone.", e.Doubt),
+		Question: fmt.Sprintf("Carry this task on? What stood in line %d was cut out of the log as damaged, or is lost off its end, and may have said that the task was stopped or undone.", e.Doubt),
 	})
 }
 

@@ -154,6 +154,59 @@ func TestACutOutMovesNoTime(t *testing.T) {
 	}
 }
 
+// What may have ended a task, or told what a call of it was paid, is in doubt behind a line
+// that was cut out and behind an end that is lost, and not behind one that was only torn.
+// A call is so too whose task is over.
+func TestDoubt(t *testing.T) {
+	no := false
+	for _, c := range []struct {
+		name, note string
+		doubt      bool
+	}{
+		{"a line is cut out", `{"what":"log.quarantined"}`, true},
+		{"the end is lost", `{"what":"log.cut","cut":{"line":9,"bytes":0,"lost":3}}`, true},
+		{"the end is torn", `{"what":"log.cut","cut":{"line":9,"bytes":7}}`, false},
+	} {
+		f := newFold()
+		for i, ev := range []actionlog.Event{
+			{Type: actionlog.TypeTaskCreated, Task: "t1", Spec: json.RawMessage(`{"workspace":"home"}`)},
+			{Type: actionlog.TypeTaskCreated, Task: "t2", Spec: json.RawMessage(`{"workspace":"home"}`)},
+			{Type: actionlog.TypeTaskState, Task: "t1", State: "running"},
+			{Type: actionlog.TypeTaskState, Task: "t2", State: "running"},
+			{Type: actionlog.TypeToolCall, Task: "t1", Key: "ended", Tool: "a.b"},
+			{Type: actionlog.TypeToolResult, Task: "t1", Key: "ended", OK: &no},
+			{Type: actionlog.TypeToolCall, Task: "t1", Key: "k", Tool: "a.b"},
+			{Type: actionlog.TypeToolCall, Task: "t2", Key: "k", Tool: "a.b"},
+			{Type: actionlog.TypeTaskState, Task: "t2", State: "failed"},
+			{Type: actionlog.TypeNote, Track: "box", Data: json.RawMessage(c.note)},
+		} {
+			if ev.Seq, ev.At = int64(i+1), "2026-12-01T05:00:00.000Z"; i == 9 {
+				b, err := json.Marshal(f.snapshot())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f, err = decodeFold(int64(i), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.apply(&ev); err != nil {
+				t.Fatal(err)
+			}
+		}
+		one, two := f.Tasks["t1"], f.Tasks["t2"]
+		if (one.Doubt == 10) != c.doubt || one.Calls["k"].Doubt != c.doubt || one.Calls["ended"].Doubt {
+			t.Errorf("%s: the task that goes on: %d, its call %v", c.name, one.Doubt, one.Calls["k"].Doubt)
+		}
+		if two.Doubt != 0 || two.Calls["k"].Doubt != c.doubt {
+			t.Errorf("%s: the task that is over: %d, its call %v", c.name, two.Doubt, two.Calls["k"].Doubt)
+		}
+		step := actionlog.Event{Type: actionlog.TypeTaskStep, Task: "t1", Seq: 11, At: "2026-12-01T05:00:00.000Z", Text: "on"}
+		if err := f.apply(&step); err != nil || f.Tasks["t1"].Doubt != 0 {
+			t.Errorf("%s: it went on: %d, %v", c.name, f.Tasks["t1"].Doubt, err)
+		}
+	}
+}
+
 // What a tool was paid is booked to its app though the line of its call is cut out, where
 // the lines around it tell which that is; else it counts for every app's limit of the day,
 // and once in what was spent.

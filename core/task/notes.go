@@ -82,6 +82,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 	case noteCutOff:
 		if d.Cut.Lost > 0 { // files of a task that they made are there, and nothing tells of it
 			f.Gap, f.Marked, f.Untold = true, false, true
+			f.doubt(ev.Seq)
 		}
 	case noteAlert:
 		f.Untold = f.Untold && !d.CutOut

@@ -8,6 +8,11 @@ var gaps = []Guard{
 	{"gaps: a cut-out line may have stopped a task", "core/task/doubt.go", `		e.Doubt = seq
 `, `		e.Doubt = 0 * seq
 `, "./core/broker", "TestStoppedTaskStaysStopped"},
+	{"gaps: a lost end may have stopped a task", "core/task/notes.go", `			f.doubt(ev.Seq)
+		}
+`, `		}
+`, "./core/task", "TestDoubt"},
+	{"gaps: a call whose task is over is in doubt too", "core/task/doubt.go", `		if !e.State.Live() && len(e.Calls) == 0 {`, `		if !e.State.Live() {`, "./core/task", "TestDoubt"},
 	{"gaps: a task that is not to be carried on ends", "core/task/asks.go", `t.submit(t.notResumed(f, f.Tasks[a.Task], id))`, `t.submit(nil)`, "./core/broker", "TestStoppedTaskStaysStopped"},
 	{"gaps: the owner is told once", "core/task/notes.go", `f.Untold && !d.CutOut`, `f.Untold || d.CutOut`, "./core/broker", "TestStoppedTaskStaysStopped"},
 	{"gaps: what goes on was not stopped", "core/task/doubt.go", `	e.Doubt = 0
