@@ -342,6 +342,7 @@ func TestUndoneLayerStaysForAWatch(t *testing.T) {
 	layer := filepath.Join(w.home, "tasks", id, "layer")
 	w.undo(id)
 	w.stirs()
+	w.swept()
 	if _, err := os.Stat(layer); err != nil {
 		t.Fatal("it is gone already")
 	}
@@ -356,6 +357,7 @@ func TestUndoneLayerStaysForAWatch(t *testing.T) {
 	w.halt()
 	w.boot()
 	w.undo(id)
+	w.swept()
 	if _, err := os.Stat(layer); err != nil {
 		t.Fatal("it is gone already")
 	}
@@ -402,8 +404,21 @@ func TestWatchThatDoesNotComeBack(t *testing.T) {
 	}
 }
 
+// swept waits until the janitor has been through all that was undone before: the round that deletes the second layer follows a whole one.
+func (w *world) swept() {
+	w.t.Helper()
+	if err := os.MkdirAll(filepath.Join(w.home, "workspaces", "swept"), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	for range 2 {
+		id := w.put("swept", "a", "1")
+		w.undo(id)
+		gone(w.t, filepath.Join(w.home, "tasks", id, "layer"))
+	}
+}
+
 // gone waits until a folder is deleted.
-func gone(t *testing.T, dir string) {
+func gone(t testing.TB, dir string) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond) // the janitor tells nobody what it deletes
 	defer look.Stop()
