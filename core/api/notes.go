@@ -36,6 +36,7 @@ var notes = []struct{ what, data, doc string }{
 	{"clock checked", "", "A time server was heard since boxd started. Only between two such lines does time count in which the box was off: for limits of a day and for keepDays."},
 	{"boxd ended", "", "The daemon ended in order."},
 	{"pause", "paused, by", "All agents were paused, or let go on."},
+	{"disk", "full, free, do?", "The disk became too full for agents to go on, or has room again: once for each change. free is what is left, in bytes; do says what the owner can do."},
 	{"app", "app, on, by", "An app was turned on or off."},
 	{app.NoteError, "app, error", "What went wrong in an app, as App Center shows it."},
 	{app.NoteReached, "app, host", "An app's own process reached a host, as host:port. Told once for each of the first 200 since boxd started."},

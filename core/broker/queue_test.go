@@ -2,7 +2,9 @@ package broker_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -254,9 +256,52 @@ func TestFullDiskStopsNewWork(t *testing.T) {
 	if b.task(queued).State != task.Queued {
 		t.Fatal(b.task(queued))
 	}
+	b.toldOfDisk(1, func(n diskNote) bool { return n.Full && n.Free == 1<<20 && strings.Contains(n.Do, "box task undo") })
 	room.Store(1 << 40)
 	b.runner.wait(t, queued)
 	eventually(t, func() bool { return b.task(id).Step == "x" }, func() string { return "the step did not go on" })
+	b.toldOfDisk(2, func(n diskNote) bool { return !n.Full && n.Free == 1<<40 && n.Do == "" })
+	// What was told is not told again at a start, and what changed while the box was off is.
+	for n := 3; n <= 4; n++ {
+		full := n == 3
+		b.halt()
+		room.Store(1 << 40)
+		if full {
+			room.Store(1 << 20)
+		}
+		b.start()
+		b.toldOfDisk(n, func(n diskNote) bool { return n.Full == full })
+		b.restart()
+		eventually(t, func() bool { return b.tasks.Standstill() != "" == full }, func() string { return b.tasks.Standstill() })
+		b.toldOfDisk(n, func(n diskNote) bool { return n.Full == full })
+	}
+}
+
+// diskNote is what the log tells of the disk.
+type diskNote struct {
+	What, Do string
+	Full     bool
+	Free     int64
+}
+
+// toldOfDisk waits for the nth note about the disk, and holds the last to what it is to say.
+func (b *box) toldOfDisk(n int, is func(diskNote) bool) {
+	b.t.Helper()
+	eventually(b.t, func() bool { return len(b.diskNotes()) >= n }, func() string { return fmt.Sprintf("the log tells of the disk %+v", b.diskNotes()) })
+	if got := b.diskNotes(); len(got) != n || !is(got[n-1]) {
+		b.t.Fatalf("the log tells of the disk %+v", got)
+	}
+}
+
+func (b *box) diskNotes() (out []diskNote) {
+	b.t.Helper()
+	for _, ev := range b.events(actionlog.TypeNote, "") {
+		var n diskNote
+		if err := json.Unmarshal(ev.Data, &n); err == nil && n.What == "disk" {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 func TestLayersAreThoseOfDoneTasks(t *testing.T) {

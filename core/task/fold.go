@@ -28,6 +28,7 @@ type fold struct {
 	Approvals approval.Book                //
 	Ledger    budget.Ledger                //
 	Paused    bool                         // Pause all agents is on
+	Full      bool                         // the disk, as the last note about it says
 	Rights    map[string]permission.Rights // by app
 	Apps      map[string]bool              // whether the owner has them on
 	Noted     Noted                        // of the box's files

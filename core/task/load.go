@@ -33,6 +33,7 @@ type checkpoint struct {
 	Approvals *approval.Book               `json:"approvals"`
 	Ledger    *budget.Ledger               `json:"ledger"`
 	Paused    bool                         `json:"paused"`
+	Full      bool                         `json:"full,omitempty"`
 	Rights    map[string]permission.Rights `json:"rights"`
 	Apps      map[string]bool              `json:"apps"`
 	Noted     Noted                        `json:"noted"`
@@ -50,7 +51,7 @@ type checkpoint struct {
 func (f *fold) snapshot() checkpoint {
 	c := checkpoint{
 		Version: checkpointVersion, At: f.At, Done: map[string][]string{}, Approvals: f.Approvals.Snapshot(), Ledger: f.Ledger.Clone(),
-		Paused: f.Paused, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Gap: f.Gap, Marked: f.Marked, Untold: f.Untold, Orphans: f.Orphans.clone(), Tasks: slices.Clone(f.order),
+		Paused: f.Paused, Full: f.Full, Rights: maps.Clone(f.Rights), Apps: maps.Clone(f.Apps), Noted: f.Noted.clone(), Passed: f.Passed, InFlight: maps.Clone(f.InFlight), Memory: f.Memory.clone(), Gap: f.Gap, Marked: f.Marked, Untold: f.Untold, Orphans: f.Orphans.clone(), Tasks: slices.Clone(f.order),
 	}
 	for workspace, done := range f.done {
 		c.Done[workspace] = slices.Clone(done)
@@ -71,7 +72,7 @@ func decodeFold(seq int64, b []byte) (*fold, error) {
 	if c.Version != checkpointVersion {
 		return nil, fmt.Errorf("version %d", c.Version)
 	}
-	f.Seq, f.At, f.Paused, f.Memory, f.Gap = seq, c.At, c.Paused, c.Memory, c.Gap
+	f.Seq, f.At, f.Paused, f.Full, f.Memory, f.Gap = seq, c.At, c.Paused, c.Full, c.Memory, c.Gap
 	f.Noted, f.Passed, f.Marked, f.Untold, f.Orphans = c.Noted, c.Passed, c.Marked, c.Untold, c.Orphans
 	if c.Apps != nil {
 		f.Apps = c.Apps

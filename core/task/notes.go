@@ -19,6 +19,7 @@ const (
 	noteAlert   = "alert"              // {text, cutOut?}: cutOut of the one about lines that were cut out of the log
 	noteClock   = "clock checked"      // {}: a time server was heard, once after each start; the clock is right from this line on
 	noteEnd     = "boxd ended"         // {}: in order; the time up to it is proven
+	noteDisk    = "disk"               // {full, free, do?}: the disk became full, or has room again
 	NoteApp     = "app"                // {app, on, by}: turned on or off
 
 	noteStart  = "boxd started"   // of the box, once its tasks are there
@@ -56,6 +57,7 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 	var d struct {
 		What   string          `json:"what"`
 		Paused bool            `json:"paused"`
+		Full   bool            `json:"full"`
 		Key    string          `json:"key"`
 		With   string          `json:"with"`
 		App    string          `json:"app"`
@@ -92,6 +94,8 @@ func (f *fold) note(e *entry, ev *actionlog.Event) error {
 		f.Ledger.Checked(f.Passed.checked(millis(ev.At)))
 	case notePause:
 		f.Paused = d.Paused
+	case noteDisk:
+		f.Full = d.Full
 	case noteMerged:
 		if e != nil && e.Alias != nil {
 			e.Alias[d.Key] = d.With

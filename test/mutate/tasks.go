@@ -34,6 +34,8 @@ var tasks = []Guard{
 	{"tasks: null is no value", "core/task/decode.go", `		case bytes.Equal(bytes.TrimSpace(v), []byte("null")):`, `		case bytes.Equal(bytes.TrimSpace(v), []byte("nil")):`, "./core/task", "TestSpecRefusals"},
 	{"tasks: no more than maxRunning", "core/task/queue.go", `	if int64(q.fold.count[Running]) >= q.opt.Settings.Values().MaxRunning {`, `	if int64(q.fold.count[Running]) > q.opt.Settings.Values().MaxRunning {`, "./core/broker", "TestQueueTakesTurns"},
 	{"tasks: apps take turns", "core/task/queue.go", `	q.turn[e.App] = q.turns`, `	q.turn[""] = q.turns`, "./core/broker", "TestQueueTakesTurns"},
+	{"tasks: that the disk is full is told once", "core/task/disk.go", `	if t.fold.Full != t.full && t.broken == nil {`, `	if t.full && t.broken == nil {`, "./core/broker", "TestFullDiskStopsNewWork"},
+	{"tasks: what the log tells of the disk is known after a start", "core/task/notes.go", `		f.Full = d.Full`, `		f.Full = d.Full && d.On != nil`, "./core/broker", "TestFullDiskStopsNewWork"},
 	{"tasks: nothing starts while paused", "core/task/queue.go", "	if q.halted() {\n		return nil, nil", "	if q.full {\n		return nil, nil", "./core/broker", "TestPauseHoldsAgents|TestStopAndUndoAnywhere"},
 	{"tasks: none that stands still is woken to end with the box", "core/task/queue.go", "	if q.halted() {\n		sb.Kill()", "	if false {\n		sb.Kill()", "./core/broker", "TestStandingStillEnds"},
 	{"tasks: a pause freezes", "core/task/pause.go", `					act = sb.Freeze`, `					act = sb.Thaw`, "./core/broker", "TestPauseHoldsAgents"},
