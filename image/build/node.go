@@ -87,10 +87,26 @@ func (b *Build) node(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = b.Root, log, log
+	known, own, err := b.workspaces()
+	if err != nil {
+		return err
+	}
+	dir := b.Root
+	if own {
+		if dir, err = b.without(known); err != nil {
+			return err
+		}
+	}
+	// With --prefix it doesn't look at folders above, where the tree is.
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--prefix", dir)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("npm ci: %w", err)
+	}
+	if own {
+		if err := b.bring(dir, known); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(b.packagesStamp(), []byte(hash), 0o644)
 }
