@@ -67,7 +67,10 @@ func (r Report) String() string {
 	} else if r.Unfinished > 0 {
 		fmt.Fprintf(&b, "Behind line %d %s %s of an unfinished line, which the next start cuts off.\n", r.Lines, be(r.Unfinished), count(r.Unfinished, "byte"))
 	}
-	if r.OK() {
+	if r.OK() && r.Lines == 0 {
+		b.WriteString("There is nothing in the log: boxd has written no line yet, or all were taken out together with what it keeps beside the log. " +
+			"An end of the log that was written down, as --head LINE:HASH, tells which.\n")
+	} else if r.OK() {
 		fmt.Fprintf(&b, "The log is whole: %s, the last has the hash %s.\n", count(r.Lines, "line"), r.Head.Hash)
 	} else {
 		fmt.Fprintf(&b, "The log is not whole: %s in %s.\n", count(int64(len(r.Faults)), "fault"), count(r.Lines, "line"))

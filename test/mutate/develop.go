@@ -14,6 +14,9 @@ var develop = []Guard{
 	{"check: a task's worker may stand in a variable", "cmd/box/check/tasks.go", `		worker = "worker" //`, `		worker = "" //`, "./cmd/box/check", "TestTasks"},
 	{"check: who takes a task apart has none", "cmd/box/check/tasks.go", `|| title == "" && prompt == "" && worker == "" {`, `|| title == "-" {`, "./cmd/box/check", "TestTasks"},
 	{"check: a task that another build can start is in order", "cmd/box/check/check.go", `	r.Notes = append(r.Notes, Problem`, `	r.Problems = append(r.Problems, Problem`, "./cmd/box/check", "TestTaskWithoutAWorkerThatIsThere"},
+	{"box: an answer that does not stand is no success", "cmd/box/cli/owner.go", `	if err == nil && (a.State == "approved") != yes {`, `	if err != nil && (a.State == "approved") != yes {`, "./cmd/box/cli", "TestCommandsOnABox"},
+	{"box: a sequence for the terminal goes as a whole", "cmd/box/cli/cli.go", `steering.ReplaceAllString(s, "")`, `s`, "./cmd/box/cli", "TestTextOfTasksSteersNoTerminal"},
+	{"box: an empty log is not said to be whole", "core/actionlog/verify.go", `	if r.OK() && r.Lines == 0 {`, `	if r.OK() && r.Lines < 0 {`, "./core/actionlog", "TestVerifyOfAnEmptyLog"},
 	{"box: a flag is given once", "cmd/box/cli/flags.go", `	if o.given {`, `	if o.given && o.name == "" {`, "./cmd/box/cli", "TestWrongFlags"},
 	{"box: a flag of all commands is given once", "cmd/box/cli/cli.go", `		if asJSON {
 			return twice`, `		if asJSON && len(args) == 0 {

@@ -45,10 +45,29 @@ func appList(s *session) error {
 	return s.print(raw, func() error {
 		rows := [][]string{{"APP", "STATE", "TITLE", "NEEDS"}}
 		for _, a := range list {
-			rows = append(rows, []string{a.Name, a.state(), a.Title, strings.Join(a.missing(), ", ")})
+			rows = append(rows, []string{a.Name, a.short(), a.Title, strings.Join(a.missing(), ", ")})
 		}
-		return s.columns(rows)
+		if err := s.columns(rows); err != nil {
+			return err
+		}
+		for _, a := range list { // below, since it may be long
+			if a.Error != "" {
+				fmt.Fprintf(s.Out, "\n%s: %s\n", visible(a.Name), visible(a.Error))
+			}
+		}
+		return nil
 	})
+}
+
+// short is state without what went wrong.
+func (a appAnswer) short() string {
+	switch {
+	case a.Error == "" || !a.On && a.RestartNeeded:
+		return a.state()
+	case a.On:
+		return "on, with an error"
+	}
+	return "off, with an error"
 }
 
 func (a appAnswer) state() string {

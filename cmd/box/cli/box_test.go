@@ -328,11 +328,27 @@ func TestCommandsOnABox(t *testing.T) {
 	if got := d.box("approve", "--reason", "why not", question); !strings.Contains(got, "approved by box screen") {
 		t.Errorf("approve: %s", got)
 	}
-	if _, errs, code := try(t, "", "deny", question); code != 0 || !strings.Contains(errs, "had answered before") {
-		t.Errorf("a later answer: %d %q", code, errs)
+	for _, json := range [][]string{nil, {"--json"}} {
+		if out, errs, code := try(t, "", append(json, "deny", question)...); code != 3 || !strings.Contains(errs, "does not stand: box screen had answered before") || !strings.Contains(out, "approved") {
+			t.Errorf("a later answer that is the opposite: %d %q %q", code, out, errs)
+		}
+		if out, errs, code := try(t, "", append(json, "approve", question)...); code != 0 || errs != "" || !strings.Contains(out, "approved") {
+			t.Errorf("a later answer that is the same: %d %q %q", code, out, errs)
+		}
 	}
 	if got := d.box("task", "log", "-f", asks.ID); !strings.Contains(got, "asks: May I?") || !strings.Contains(got, "says yes: why not") || !strings.Contains(got, "done") {
 		t.Errorf("task log -f: %s", got)
+	}
+
+	var undone struct{ ID string }
+	d.json(&undone, "task", "new", "--worker", "fake", "--prompt", "ask May I?", "Undone")
+	question = d.untilAsked(undone.ID)
+	d.box("task", "undo", undone.ID)
+	if _, errs, code := try(t, "", "approve", question); code != 3 || !strings.Contains(errs, "does not stand: ") {
+		t.Errorf("a yes to what an undo denied: %d %q", code, errs)
+	}
+	if _, errs, code := try(t, "", "deny", question); code != 0 {
+		t.Errorf("a no to what an undo denied: %d %q", code, errs)
 	}
 
 	d.box("pause")

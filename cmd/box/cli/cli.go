@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -53,12 +54,19 @@ func (e *usageError) Error() string { return e.text }
 const (
 	exitFailed = 1
 	exitUsage  = 2
+	exitLate   = 3 // a question has the opposite answer already
 )
+
+// lateError is an answer that does not stand: the opposite one was first.
+type lateError struct{ text string }
+
+func (e *lateError) Error() string { return e.text }
 
 // Main runs the command that args name and returns the exit code.
 func Main(ctx context.Context, env Env, args []string) int {
 	err := run(ctx, env, args)
 	var wrong *usageError
+	var late *lateError
 	switch {
 	case err == nil:
 		return 0
@@ -67,6 +75,9 @@ func Main(ctx context.Context, env Env, args []string) int {
 	case errors.As(err, &wrong):
 		fmt.Fprintln(env.Err, "box:", wrong.text)
 		return exitUsage
+	case errors.As(err, &late):
+		fmt.Fprintln(env.Err, "box:", late.text)
+		return exitLate
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return exitFailed // interrupted: whoever did it knows
 	}
@@ -116,7 +127,7 @@ func run(ctx context.Context, env Env, args []string) error {
 		return err
 	}
 	if n := len(s.args); n < cmd.Least || cmd.Most >= 0 && n > cmd.Most {
-		return &usageError{fmt.Sprintf("usage: box %s. `box help %s` tells more", cmd.usage(), cmd.Name)}
+		return &usageError{fmt.Sprintf("usage: box %s (`box help %s` tells more)", cmd.usage(), cmd.Name)}
 	}
 	box, err := newClient(env)
 	if err != nil {
@@ -267,6 +278,12 @@ func (s *session) columns(rows [][]string) error {
 	return w.Flush()
 }
 
+// steering are whole sequences that a terminal takes as commands (ECMA-48): control
+// sequences, strings to their end in the line, and the short ones.
+var steering = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]` +
+	`|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\x{9c}\n]*(?:\x07|\x1b\\|\x{9c})` +
+	`|\x1b[ -/]*[0-~]`)
+
 // visible takes out what would steer the terminal: titles and steps are texts of
 // tasks.
 func visible(s string) string {
@@ -275,7 +292,7 @@ func visible(s string) string {
 			return ' '
 		}
 		return r
-	}, s)
+	}, steering.ReplaceAllString(s, ""))
 }
 
 // lines is visible for a text of several lines.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -93,6 +94,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"help", "nope"}, 2, "there is no `box nope`"},
 		{[]string{"task", "show"}, 2, "usage: box task show ID"},
 		{[]string{"task", "show", "a", "b"}, 2, "usage: box task show ID"},
+		{[]string{"workspace", "put"}, 2, "NAME FOLDER|FILE... (`box help workspace put` tells more)"},
 		{[]string{"task", "list", "--bogus"}, 2, "bogus"},
 		{[]string{"task", "new", "--prompt", "x", "--file", "y", "T"}, 2, "--prompt and --file"},
 		{[]string{"task", "new", "--prompt", "x", "--title", "y", "T"}, 2, "title is given twice"},
@@ -149,12 +151,46 @@ func TestWrongEnvironment(t *testing.T) {
 			t.Errorf("%d %q", code, errs)
 		}
 	})
+	t.Run("a log with nothing in it", func(t *testing.T) {
+		home := t.TempDir()
+		t.Setenv("BOX_HOME", home)
+		if err := os.WriteFile(filepath.Join(home, "log.jsonl"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, _, code := call(t, "log", "verify"); code != 0 || !strings.HasPrefix(out, "There is nothing in the log") {
+			t.Errorf("%d %q", code, out)
+		}
+		if out, errs, code := call(t, "log", "verify", "--head", "2:"+strings.Repeat("ab", 32)); code != 1 || !strings.Contains(out, "cut off the end") {
+			t.Errorf("%d %q %q", code, out, errs)
+		}
+	})
 	t.Run("a BOX_HOME without a log", func(t *testing.T) {
 		t.Setenv("BOX_HOME", t.TempDir())
 		if _, errs, code := call(t, "log", "verify"); code != 1 || !strings.Contains(errs, "there is no action log in") {
 			t.Errorf("%d %q", code, errs)
 		}
 	})
+}
+
+// What is wrong with an app stands below the list, and makes no column wider.
+func TestAppListWithErrors(t *testing.T) {
+	long := strings.Repeat("very wrong, ", 20)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `[{"name":"one","title":"One","on":true,"error":%q},{"name":"two","title":"Two","error":"gone"},{"name":"three","title":"Three","on":true}]`, long)
+	}))
+	defer plain.Close()
+	t.Setenv("BOX_URL", plain.URL)
+	out, errs, code := call(t, "app", "list")
+	table, below, _ := strings.Cut(out, "\n\n")
+	for _, line := range strings.Split(table, "\n") {
+		if len(line) > 60 {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
+	}
+	if code != 0 || errs != "" || !strings.Contains(table, "on, with an error ") || !strings.Contains(table, "off, with an error ") ||
+		!strings.Contains(below, "one: "+long) || !strings.Contains(below, "two: gone") || strings.Contains(below, "three") {
+		t.Errorf("%d %q %s", code, errs, out)
+	}
 }
 
 func TestFlagsStandAnywhere(t *testing.T) {
@@ -172,6 +208,19 @@ func TestFlagsStandAnywhere(t *testing.T) {
 func TestTextOfTasksSteersNoTerminal(t *testing.T) {
 	if got := visible("a\x1b[2Jb\x07\u009bc\nd\u202ee\u2066"); strings.ContainsAny(got, "\x1b\x07\u009b\n\u202e\u2066") {
 		t.Errorf("%q", got)
+	}
+	for text, want := range map[string]string{
+		"a\x1b[31mred\x1b[0m b":                                         "ared b",
+		"\x1b[38;2;1;2;3mx\x1b[?25ly\u009b1mz":                          "xyz",
+		"\x1b]0;title\x07a \x1b]8;;http://x/\x1b\\link\x1b]8;;\x1b\\ b": "a link b",
+		"\x1b(Ba\x1bMb\x1b7c\x1bPq#0\x1b\\d":                            "abcd",
+		"an unfinished \x1b":                                            "an unfinished  ",
+		"an unfinished \x1b[3":                                          "an unfinished 3", // as the short sequence ESC [
+		"[31m and ]0; that nothing begins":                              "[31m and ]0; that nothing begins",
+	} {
+		if got := visible(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -113,13 +113,14 @@ func answer(s *session, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if (a.State == "approved") != yes {
-		fmt.Fprintf(s.Err, "box: %s had answered before; the first answer holds\n", visible(a.By))
-	}
-	return s.print(raw, func() error {
+	err = s.print(raw, func() error {
 		_, err := fmt.Fprintf(s.Out, "%s %s by %s\n", visible(a.ID), a.State, visible(a.By))
 		return err
 	})
+	if err == nil && (a.State == "approved") != yes {
+		err = &lateError{fmt.Sprintf("your answer does not stand: %s had answered before, and the first answer holds", visible(a.By))}
+	}
+	return err
 }
 
 func pairFlags(f *flag.FlagSet) {
