@@ -16,6 +16,8 @@ var develop = []Guard{
 	{"check: a task that another build can start is in order", "cmd/box/check/check.go", `	r.Notes = append(r.Notes, Problem`, `	r.Problems = append(r.Problems, Problem`, "./cmd/box/check", "TestTaskWithoutAWorkerThatIsThere"},
 	{"box: an answer that does not stand is no success", "cmd/box/cli/owner.go", `	if err == nil && (a.State == "approved") != yes {`, `	if err != nil && (a.State == "approved") != yes {`, "./cmd/box/cli", "TestCommandsOnABox"},
 	{"box: a sequence for the terminal goes as a whole", "cmd/box/cli/cli.go", `steering.ReplaceAllString(s, "")`, `s`, "./cmd/box/cli", "TestTextOfTasksSteersNoTerminal"},
+	{"box: what a step printed steers no terminal", "cmd/box/cli/printed.go", `clip(lines(strings.TrimSuffix(l, "\r")), mostWide)`, `clip(strings.TrimSuffix(l, "\r"), mostWide)`, "./cmd/box/cli", "TestPrinted"},
+	{"box: a failed try is told", "cmd/box/cli/printed.go", `	if d.Exit != nil && *d.Exit != 0 {`, `	if d.Exit != nil && *d.Exit < 0 {`, "./cmd/box/cli", "TestPrinted"},
 	{"box: an empty log is not said to be whole", "core/actionlog/verify.go", `	if r.OK() && r.Lines == 0 {`, `	if r.OK() && r.Lines < 0 {`, "./core/actionlog", "TestVerifyOfAnEmptyLog"},
 	{"box: a flag is given once", "cmd/box/cli/flags.go", `	if o.given {`, `	if o.given && o.name == "" {`, "./cmd/box/cli", "TestWrongFlags"},
 	{"box: a flag of all commands is given once", "cmd/box/cli/cli.go", `		if asJSON {

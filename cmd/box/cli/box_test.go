@@ -340,6 +340,19 @@ func TestCommandsOnABox(t *testing.T) {
 		t.Errorf("task log -f: %s", got)
 	}
 
+	printed := d.task("Prints", "write said.txt Said\nread said.txt\nrun echo ran\ntry echo tried; exit 7\ntrycall none.such {}\ntryfetch http://nowhere.invalid/")
+	for _, follow := range [][]string{{"task", "log"}, {"task", "log", "-f"}} {
+		got := d.box(append(follow, printed)...)
+		for _, want := range []string{"step: read said.txt\n        Said\n", "step: run echo ran\n        ran\n",
+			"step: try echo tried; exit 7\n        exit code 7\n        tried\n", "step: trycall none.such {}\n        failed: ", "step: tryfetch http://nowhere.invalid/\n        failed: "} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s has not %q: %s", follow, want, got)
+			}
+		}
+	}
+	if got := d.box("log"); strings.Contains(got, "        exit code 7") {
+		t.Errorf("the log has more than a line an event: %s", got)
+	}
 	var undone struct{ ID string }
 	d.json(&undone, "task", "new", "--worker", "fake", "--prompt", "ask May I?", "Undone")
 	question = d.untilAsked(undone.ID)

@@ -55,13 +55,22 @@ func taskLog(s *session) error {
 	return s.showLog(0, s.args[0], "0", s.on("f"), true)
 }
 
-func (s *session) showLog(after int64, id, limit string, follow, untilEnd bool) error {
+// showLog shows lines of the log; of one task with what its steps printed, and until its
+// end.
+func (s *session) showLog(after int64, id, limit string, follow, task bool) error {
+	show := func(ev line) error {
+		err := s.showLine(ev)
+		if err == nil && task {
+			err = s.showPrinted(ev)
+		}
+		return err
+	}
 	if follow {
 		return s.follow(after, id, func(ev line) (bool, error) {
-			if err := s.showLine(ev); err != nil {
+			if err := show(ev); err != nil {
 				return true, err
 			}
-			return untilEnd && ev.Type == actionlog.TypeTaskState && ended(ev.State), nil
+			return task && ev.Type == actionlog.TypeTaskState && ended(ev.State), nil
 		})
 	}
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}}
@@ -93,7 +102,7 @@ func (s *session) showLog(after int64, id, limit string, follow, untilEnd bool) 
 		if ev.Event, err = actionlog.Decode(ev.raw); err != nil {
 			return fmt.Errorf("reading the log: %w", err)
 		}
-		if err := s.showLine(ev); err != nil {
+		if err := show(ev); err != nil {
 			return err
 		}
 	}
