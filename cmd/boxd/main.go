@@ -21,11 +21,11 @@ import (
 
 const usage = `boxd is the daemon of a GurtOS box. It takes no arguments; the environment says:
 
-  BOX_HOME              all of the box's data
+  BOX_HOME              all of the box's data (.box/home beside bin/; on a box /data/box)
   BOX_PORT              HTTP on loopback (7700)
-  BOX_LAN               ports on the uplinks, plain and TLS, or off
-  BOX_VAULT             the vault file, root's alone
-  BOX_TRACKS            folder of apps
+  BOX_LAN               ports on the uplinks, plain and TLS such as 80,443, plain alone such as 8080, or off (off; on a box 80,443)
+  BOX_VAULT             the vault file, root's alone (vault.env in BOX_HOME; on a box /etc/box/vault.env)
+  BOX_TRACKS            folder of apps (tracks beside bin/)
   BOX_TASKS_ROOT        root file system for tasks: a folder or an EROFS image
   BOX_MODEL             model of Droid tasks that name none
   BOX_APPROVAL_WAIT_MS  how long a question waits before it is told to be pending (150000)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 
 	"gurtos/image/build"
@@ -11,7 +10,7 @@ import (
 )
 
 func doBuild(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	flags := m.flags("")
 	tests := flags.Bool("tests", false, "the file system with more programs too, in which test/programs tries them")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -27,7 +26,7 @@ func doBuild(ctx context.Context, m *maker, args []string) error {
 }
 
 func doImage(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	flags := m.flags("")
 	why := flags.Bool("why", false, "only tell what would be built anew, and why")
 	refresh := flags.Bool("refresh", false, "take today's Debian packages and write image/packages.lock")
 	debug := flags.Bool("debug", false, "a debug build: with a shell on the console")

@@ -28,7 +28,26 @@ type verb struct {
 type maker struct {
 	root string
 	show *step.Show
+	verb verb // that is run
 	*build.Build
+}
+
+// flags are those of the verb; its help begins with what it does, and ends with more.
+func (m *maker) flags(more string) *flag.FlagSet {
+	set := flag.NewFlagSet(m.verb.name, flag.ContinueOnError)
+	set.Usage = func() {
+		fmt.Fprintf(set.Output(), "usage: mkbox %s\n\n%s\n", m.verb.name, m.verb.short)
+		if more != "" {
+			fmt.Fprintf(set.Output(), "\n%s\n", more)
+		}
+		any := false
+		set.VisitAll(func(*flag.Flag) { any = true })
+		if any {
+			fmt.Fprintln(set.Output(), "\nflags:")
+			set.PrintDefaults()
+		}
+	}
+	return set
 }
 
 var verbs = []verb{
@@ -62,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 			// Where the Makefile had to fetch a newer Go.
 			os.Setenv("PATH", filepath.Join(root, ".cache", "go", "bin")+":"+os.Getenv("PATH"))
 			_, err = unix.IoctlGetTermios(int(os.Stdout.Fd()), unix.TCGETS)
-			return v.run(ctx, &maker{root: root, show: step.NewShow(os.Stdout, err == nil)}, args[1:])
+			return v.run(ctx, &maker{root: root, show: step.NewShow(os.Stdout, err == nil), verb: v}, args[1:])
 		}
 	}
 	fmt.Fprintln(os.Stderr, "usage: mkbox VERB")

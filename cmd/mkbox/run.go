@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +14,7 @@ import (
 )
 
 func doRun(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags := m.flags("")
 	o := guest.Options{Dir: filepath.Join(m.root, ".box"), Tell: os.Stdout, Show: m.show}
 	flags.BoolVar(&o.Fresh, "fresh", false, "begin with a new data disk; what was on the old one is gone")
 	flags.IntVar(&o.Port, "port", 7700, "port of this machine's loopback")
@@ -50,8 +49,12 @@ func doRun(ctx context.Context, m *maker, args []string) error {
 
 // doDev becomes boxd, on this machine.
 func doDev(ctx context.Context, m *maker, args []string) error {
-	if err := flag.NewFlagSet("dev", flag.ContinueOnError).Parse(args); err != nil {
+	flags := m.flags("It takes no flags. What boxd is to know, such as its ports, stands in the environment: `bin/boxd --help` and README.md list it.\nWith BOX_PORT=7800 BOX_LAN=8080 it answers on 127.0.0.1:7800, and without TLS on port 8080 of this machine's uplinks.")
+	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("dev takes nothing, not %q; --help says where boxd is told what to do", flags.Arg(0))
 	}
 	if err := m.ready(ctx, false, deps.Build); err != nil {
 		return err

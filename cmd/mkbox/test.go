@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -14,7 +13,7 @@ import (
 )
 
 func doTest(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("test", flag.ContinueOnError)
+	flags := m.flags("")
 	all := flags.Bool("all", false, "the long forms too, and the race detector; writes docs/reliability.md")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -39,7 +38,7 @@ func doTest(ctx context.Context, m *maker, args []string) error {
 }
 
 func doCheck(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	flags := m.flags("")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -82,7 +81,7 @@ func (m *maker) test(ctx context.Context, o suite.Options) error {
 }
 
 func doBench(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags := m.flags("")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -100,7 +99,7 @@ func doBench(ctx context.Context, m *maker, args []string) error {
 }
 
 func doMutate(ctx context.Context, m *maker, args []string) error {
-	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	flags := m.flags("")
 	jobs := flags.Int("jobs", mutateJobs, "how many guards to break at once, each in its own copy of the tree")
 	if err := flags.Parse(args); err != nil {
 		return err
