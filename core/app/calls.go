@@ -272,6 +272,9 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 			if !begun {
 				return nil, err
 			}
+			if errors.Is(err, errOff) {
+				err = errTurnedOff
+			}
 			return nil, cutOff(d.Name, err)
 		}
 		var out json.RawMessage
@@ -292,6 +295,9 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 			if errors.As(err, &said) && said.tampered() {
 				a.trouble("%s: %v", d.Name, err)
 			}
+			if said != nil && said.done {
+				err = fmt.Errorf("%w: %w", tool.ErrUntaken, err)
+			}
 			return nil, err
 		case n == tries && !begun:
 			return nil, fmt.Errorf("%s did not begin, since %w", d.Name, h.p.ended())
@@ -302,9 +308,12 @@ func (a *app) runTool(ctx context.Context, d *declare.Tool, input json.RawMessag
 	}
 }
 
+// errTurnedOff is errOff of a call that had begun.
+var errTurnedOff = errors.New("the app was turned off")
+
 // cutOff is the error of a call of which nobody knows whether it was done.
 func cutOff(name string, why error) error {
-	return fmt.Errorf("%s did not come to an end, since %s; %w", name, strings.TrimSuffix(why.Error(), "."), tool.ErrCutOff)
+	return &tool.CutOff{Tool: name, Why: strings.TrimSuffix(why.Error(), ".")}
 }
 
 // job runs a model job of any app that is on.

@@ -45,6 +45,7 @@ type thrown struct {
 	message string
 	code    string // Node's or the system's, such as ERR_ACCESS_DENIED
 	odd     bool   // it was no Error
+	done    bool   // the function came to its end, and what it gave back can't be sent
 }
 
 // tampered says whether it comes of what no app in order does: reaching behind its
@@ -71,6 +72,7 @@ type rpcError struct {
 	Data    struct {
 		Code string `json:"code,omitempty"`
 		Odd  bool   `json:"odd,omitempty"`
+		Done bool   `json:"done,omitempty"`
 	} `json:"data,omitzero"`
 }
 
@@ -153,7 +155,7 @@ func (pending) decode(m message, ok bool, into any) error {
 	case !ok:
 		return errGone
 	case m.Error != nil:
-		return &thrown{m.Error.Message, m.Error.Data.Code, m.Error.Data.Odd}
+		return &thrown{m.Error.Message, m.Error.Data.Code, m.Error.Data.Odd, m.Error.Data.Done}
 	case into == nil:
 		return nil
 	}

@@ -265,7 +265,12 @@ func (d *desk) run(fl *task.Flight, tl tool.Tool, fresh bool) {
 		return
 	}
 	if errors.Is(err, tool.ErrCutOff) {
-		d.opt.Tasks.Land(fl, task.CallResult{Error: short(d.opt.Vault.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD")))})
+		r := task.CallResult{Error: d.worded(err.Error())}
+		if cut := (*tool.CutOff)(nil); errors.As(err, &cut) {
+			d.opt.Tasks.CutOff(fl, d.worded(cut.Why), r)
+		} else {
+			d.opt.Tasks.Land(fl, r)
+		}
 		return
 	}
 	r := d.result(fl, out, err)
@@ -278,7 +283,11 @@ func (d *desk) run(fl *task.Flight, tl tool.Tool, fresh bool) {
 // with what it says it spent, at most what was reserved.
 func (d *desk) result(fl *task.Flight, out json.RawMessage, err error) task.CallResult {
 	if err != nil {
-		return task.CallResult{Error: short(d.opt.Vault.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD")))}
+		r := task.CallResult{Error: d.worded(err.Error())}
+		if errors.Is(err, tool.ErrUntaken) {
+			d.untaken(fl, &r)
+		}
+		return r
 	}
 	r := task.CallResult{OK: true, Output: json.RawMessage("null"), Cents: fl.Call.Cost}
 	if len(out) > 0 {
@@ -288,22 +297,51 @@ func (d *desk) result(fl *task.Flight, out json.RawMessage, err error) task.Call
 	switch {
 	case len(out) > maxOutput:
 		r.OK, r.Output, r.Error = false, nil, tooLong
-		return r // it may have spent what it was to spend
+		d.untaken(fl, &r)
+		return r
 	case !json.Valid(r.Output):
 		r.OK, r.Output, r.Error = false, nil, fl.Call.Tool+" returned no JSON"
+		d.untaken(fl, &r)
 		return r
 	}
 	var said struct {
-		SpentCents *budget.Cents `json:"spentCents"`
+		SpentCents json.RawMessage `json:"spentCents"`
 	}
-	if fl.Call.Spends && json.Unmarshal(r.Output, &said) == nil && said.SpentCents != nil &&
-		said.SpentCents.Sign() >= 0 && said.SpentCents.Cmp(fl.Call.Cost) <= 0 {
-		r.Cents = *said.SpentCents
+	if fl.Call.Spends && json.Unmarshal(r.Output, &said) == nil && said.SpentCents != nil {
+		spent, err := budget.ParseCents(string(said.SpentCents))
+		if err == nil && spent.Sign() >= 0 && spent.Cmp(fl.Call.Cost) <= 0 {
+			r.Cents = spent
+		} else {
+			r.Alert = d.worded(fmt.Sprintf("A call of %s gave back the spentCents %s, and a number from 0 to its cost of %s is needed: the cost counts as spent. Look it up by %s.%s.",
+				fl.Call.Tool, brief(said.SpentCents), fl.Call.Cost, d.id, fl.Call.Key))
+		}
 	}
 	if r.Output = d.opt.Vault.RedactJSON(oneLine(r.Output)); len(r.Output) > maxOutput {
 		r.OK, r.Output, r.Error = false, nil, tooLong
 	}
 	return r
+}
+
+// untaken is for a call whose work was done, and whose output is lost: what it could spend
+// counts as spent, and the owner is told.
+func (d *desk) untaken(fl *task.Flight, r *task.CallResult) {
+	if r.Cents = fl.Call.Cost; r.Cents.Sign() > 0 {
+		r.Alert = fmt.Sprintf("A call of %s for up to $%s did its work, and what it gave back can't be taken. All of it counts as spent: look it up by %s.%s.",
+			fl.Call.Tool, r.Cents.Dollars(), d.id, fl.Call.Key)
+	}
+}
+
+// worded is what an app says as it may be shown.
+func (d *desk) worded(s string) string {
+	return short(d.opt.Vault.Redact(strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// brief is a value as far as a sentence holds it.
+func brief(raw json.RawMessage) string {
+	if r := []rune(string(raw)); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return string(raw)
 }
 
 // short is an error as long as a line of the log and a model's patience allow.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -216,16 +217,22 @@ func TestToolFailures(t *testing.T) {
 			return json.RawMessage(`hello`), nil
 		case "much":
 			return json.RawMessage(`"` + strings.Repeat("x", 9<<20) + `"`), nil
+		case "untaken":
+			return nil, fmt.Errorf("%w: it is odd", tool.ErrUntaken)
 		}
 		return nil, nil
 	}
 	b := shopBox(t, shop, boxOptions{})
 	id := b.begin(buys)
-	for i, row := range []struct{ key, want, cents string }{
-		{"error", "the shop is closed", "0"},
-		{"panic", "it broke: no till", "0"},
-		{"text", "shop.buy returned no JSON", "1"},
-		{"much", "shop.buy returned more than 8 MB", "2"},
+	for i, row := range []struct {
+		key, want, cents string
+		alert            bool
+	}{
+		{"error", "the shop is closed", "0", false},
+		{"panic", "it broke: no till", "0", false},
+		{"text", "shop.buy returned no JSON", "1", true},
+		{"much", "shop.buy returned more than 8 MB", "2", true},
+		{"untaken", "what it gave back can't be taken: it is odd", "3", true},
 	} {
 		input := fmt.Sprintf(`{"cents":1,"n":%d}`, i)
 		for range 2 { // the second time from the log
@@ -238,6 +245,12 @@ func TestToolFailures(t *testing.T) {
 		}
 		if got := b.task(id).CostCents.String(); got != row.cents {
 			t.Errorf("%s: cost %s, not %s", row.key, got, row.cents)
+		}
+		told := slices.ContainsFunc(b.events(actionlog.TypeNote, id), func(ev actionlog.Event) bool {
+			return strings.Contains(string(ev.Data), "A call of shop.buy for up to $0.01 did its work, and what it gave back can't be taken. All of it counts as spent: look it up by "+id+"."+row.key+".")
+		})
+		if told != row.alert {
+			t.Errorf("%s: the owner was told: %v", row.key, told)
 		}
 	}
 	if a := b.call(id, "nothing", "shop.buy", `{"cents":1}`); a.raw != `{"ok":true,"output":null}`+"\n" {
@@ -308,6 +321,29 @@ func TestLostCallIsClosed(t *testing.T) {
 	notes := b.events(actionlog.TypeNote, id)
 	if len(notes) != 1 || !strings.Contains(string(notes[0].Data), `"what":"alert"`) || !strings.Contains(string(notes[0].Data), id+".k") {
 		t.Fatal(notes)
+	}
+}
+
+// One that was cut off in its app is closed with what the app did, not the box.
+func TestLostCallSaysWhy(t *testing.T) {
+	shop := &till{out: func(tool.Call, json.RawMessage) (json.RawMessage, error) {
+		return nil, &tool.CutOff{Tool: "shop.buy", Why: "the app was turned off"}
+	}}
+	b := shopBox(t, shop, boxOptions{})
+	id := b.begin(buys)
+	a := b.call(id, "k", "shop.buy", `{"cents":80}`)
+	if want := "shop.buy did not come to an end, since the app was turned off; call again to have it run under the same key"; a.body["error"] != want {
+		t.Error(a)
+	}
+	b.finish(id)
+	ev := b.events(actionlog.TypeToolResult, id)
+	if len(ev) != 1 || *ev[0].OK || ev[0].Error != "cut off in its app, since the app was turned off, and not called again before the task ended" {
+		t.Error(ev)
+	}
+	notes := b.events(actionlog.TypeNote, id)
+	want := fmt.Sprintf("A call of shop.buy for up to $0.80 was cut off in its app, since the app was turned off, and %s never made it again. It may have been charged: look it up by %s.k.", id, id)
+	if len(notes) != 1 || !strings.Contains(string(notes[0].Data), want) {
+		t.Error(notes)
 	}
 }
 

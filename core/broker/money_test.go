@@ -124,11 +124,13 @@ func TestMoneyTurnedOff(t *testing.T) {
 }
 
 func TestSpentCents(t *testing.T) {
-	for said, want := range map[string]string{
-		`{"spentCents":0}`: "0", `{"spentCents":12.5}`: "12.5", `{"spentCents":50}`: "50",
-		`{"spentCents":51}`: "50", `{"spentCents":-1}`: "50", `{"spentCents":"1"}`: "50", `{"spentCents":null}`: "50",
-		`{"other":1}`: "50", `[1]`: "50", `7`: "50", `null`: "50",
+	for said, row := range map[string]struct{ want, wrong string }{ // wrong is what the owner is told of
+		`{"spentCents":0}`: {"0", ""}, `{"spentCents":12.5}`: {"12.5", ""}, `{"spentCents":50}`: {"50", ""},
+		`{"spentCents":51}`: {"50", "51"}, `{"spentCents":-1}`: {"50", "-1"}, `{"spentCents":"1"}`: {"50", `\"1\"`}, `{"spentCents":null}`: {"50", "null"},
+		`{"spentCents":1e60}`: {"50", "1e60"}, `{"spentCents":{}}`: {"50", "{}"},
+		`{"other":1}`: {"50", ""}, `[1]`: {"50", ""}, `7`: {"50", ""}, `null`: {"50", ""},
 	} {
+		want := row.want
 		shop := &till{out: func(tool.Call, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(said), nil }}
 		b := shopBox(t, shop, boxOptions{})
 		id := b.begin(buys)
@@ -137,6 +139,14 @@ func TestSpentCents(t *testing.T) {
 		}
 		if got := b.task(id).CostCents.String(); got != want {
 			t.Errorf("%s: charged %s, not %s", said, got, want)
+		}
+		var told string
+		for _, ev := range b.events(actionlog.TypeNote, id) {
+			told += string(ev.Data)
+		}
+		if row.wrong == "" && told != "" ||
+			row.wrong != "" && !strings.Contains(told, "A call of shop.buy gave back the spentCents "+row.wrong+", and a number from 0 to its cost of 50 is needed: the cost counts as spent. Look it up by "+id+".k.") {
+			t.Errorf("%s: the owner is told %s", said, told)
 		}
 		b.halt()
 	}

@@ -292,12 +292,28 @@ func (t *Tasks) End(ctx context.Context, fl *Flight, r CallResult) error {
 	if r.Cents.Sign() > 0 {
 		ev.Cents = r.Cents.Number()
 	}
-	err := t.commit(ctx, func(*fold) ([]actionlog.Event, error) { return []actionlog.Event{ev}, nil })
+	evs := []actionlog.Event{ev}
+	if r.Alert != "" {
+		evs = append(evs, mustNote(noteAlert, map[string]any{"text": r.Alert}, fl.Task.ID))
+	}
+	err := t.commit(ctx, func(*fold) ([]actionlog.Event, error) {
+		delete(t.cuts, [2]string{fl.Task.ID, fl.Call.Key})
+		return evs, nil
+	})
 	if err != nil {
 		r = CallResult{Error: fmt.Sprintf("the result can't be logged: %v", err)}
 	}
 	t.Land(fl, r)
 	return err
+}
+
+// CutOff is Land for a call that its app left without an end, so that the owner is told
+// why where it is never made again. What was cut off by the box's own end just lands.
+func (t *Tasks) CutOff(fl *Flight, why string, r CallResult) {
+	t.mu.Lock()
+	t.cuts[[2]string{fl.Task.ID, fl.Call.Key}] = why
+	t.mu.Unlock()
+	t.Land(fl, r)
 }
 
 // Land hands a result to all who wait for a call, with nothing to log.

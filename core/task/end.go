@@ -40,9 +40,14 @@ func (t *Tasks) lost(e *entry) []actionlog.Event {
 		if !c.Started || c.Result != nil || t.flights[e.ID][key] != nil {
 			continue
 		}
+		cut := "when the box stopped or its app ended"
+		if why := t.cuts[[2]string{e.ID, key}]; why != "" {
+			cut = "in its app, since " + why
+		}
+		delete(t.cuts, [2]string{e.ID, key})
 		end := actionlog.Event{
 			Type: actionlog.TypeToolResult, Task: e.ID, Key: key, OK: &no,
-			Error: "cut off when the box stopped, and not called again before the task ended",
+			Error: "cut off " + cut + ", and not called again before the task ended",
 		}
 		if c.Doubt && c.Reserved.Sign() > 0 {
 			end.Error = "its result was cut out of the log, and it was not called again: what it could spend counts as spent"
@@ -50,8 +55,8 @@ func (t *Tasks) lost(e *entry) []actionlog.Event {
 		}
 		evs = append(evs, end)
 		if c.Reserved.Sign() > 0 {
-			text := fmt.Sprintf("A call of %s for up to %s was cut off when the box stopped and %s never made it again. It may have been charged: look it up by %s.%s.",
-				c.Tool, dollars(c.Reserved), e.ID, e.ID, key)
+			text := fmt.Sprintf("A call of %s for up to %s was cut off %s, and %s never made it again. It may have been charged: look it up by %s.%s.",
+				c.Tool, dollars(c.Reserved), cut, e.ID, e.ID, key)
 			evs = append(evs, mustNote(noteAlert, map[string]any{"text": text}, e.ID))
 		}
 	}

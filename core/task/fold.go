@@ -119,6 +119,7 @@ type CallResult struct {
 	Reason string          `json:"-"`             // of the one who said no
 	Seq    int64           `json:"seq,omitempty"` // of its line, when Output is too long to be kept in memory
 	Cents  budget.Cents    `json:"-"`
+	Alert  string          `json:"-"` // what the owner has to know of how it ended; "" for nothing
 }
 
 // keepOutput is how many bytes of the input and the output of a call that is over are

@@ -151,6 +151,7 @@ type Tasks struct {
 	full     bool                          // the disk is: no new work
 	disk     map[string]bool               // tasks whose folder is on disk
 	flights  map[string]map[string]*Flight // calls that are not over, by task and key
+	cuts     map[[2]string]string          // why apps left calls without an end, by task and key; forgotten at a restart
 	saved    int64                         // line of the last checkpoint
 	puts     map[string]put                // files being put in, by their task
 	folding  map[string]bool               // tasks whose layers are becoming part of their workspace
@@ -187,6 +188,7 @@ func New(ctx context.Context, o Options) (*Tasks, error) {
 	t := &Tasks{
 		opt: o, kick: make(chan struct{}, 1), litter: make(chan struct{}, 1), fold: newFold(), live: map[string]*run{}, turn: map[string]int64{},
 		refused: refusals{}, sights: map[[2]string]sighted{}, answered: map[string]chan struct{}{}, homeless: map[string]bool{}, folding: map[string]bool{}, puts: map[string]put{}, applied: map[string][]string{}, disk: map[string]bool{}, flights: map[string]map[string]*Flight{},
+		cuts: map[[2]string]string{},
 	}
 	for _, dir := range []string{"tasks", "workspaces"} {
 		// Only search permission: a task's user may reach its own broker.sock.

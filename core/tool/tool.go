@@ -17,6 +17,24 @@ import (
 // with the same key, as after a power cut.
 var ErrCutOff = errors.New("call again to have it run under the same key")
 
+// CutOff is an ErrCutOff with its cause, which the owner is told where the call is never
+// made again.
+type CutOff struct {
+	Tool string
+	Why  string // goes on after "since"
+}
+
+func (e *CutOff) Error() string {
+	return e.Tool + " did not come to an end, since " + e.Why + "; " + ErrCutOff.Error()
+}
+
+// Unwrap makes it an ErrCutOff.
+func (e *CutOff) Unwrap() error { return ErrCutOff }
+
+// ErrUntaken is what Run wraps when the work was done, and what came of it can't be taken,
+// since it is too large or nothing that JSON holds. The call is over, at its full price.
+var ErrUntaken = errors.New("what it gave back can't be taken")
+
 // Tool is one thing that a task may call, as an app declares it.
 type Tool struct {
 	Name        string          // <app>.<verb>

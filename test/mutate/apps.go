@@ -74,6 +74,7 @@ var apps = []Guard{
 	{"app: a route's refusal is a page where a browser opened one", "core/app/serve.go", `	if r, ok := w.(Refuser); ok {`, `	if r, ok := w.(Refuser); ok && status < 0 {`, "./core/app", "TestRefusals"},
 	{"app: what nothing caught as it was read is told", "core/app/build.go", `method != "broke" || `, `method == "broke" || `, "./core/app", "TestBroken"},
 	{"app: what it waits for in vain as it is read is found", "core/app/node/host.mjs", `  wire.keep(false);`, `  wire.keep(true);`, "./core/app", "TestBroken"},
+	{"app: work was done though its answer can't be sent", "core/app/node/wire.mjs", `      done = true;`, ``, "./core/app", "TestPaidCallWithoutAnAnswer"},
 	{"app: what JSON can't hold is no result", "core/app/node/wire.mjs", `if (text === undefined) throw`, `if (text === null) throw`, "./core/app", "TestThrown"},
 	{"app: declared hosts only, at once", "core/app/box.go", `h.space.SetRules(h.made.DeclaredHosts(), !now.DeclaredHostsOnly)`, `h.space.SetRules(h.made.DeclaredHosts(), now.Off != nil || true)`, "./test/reach", "TestDeclaredHostsOnly"},
 	{"app: declared hosts only, as it starts", "core/app/one.go", `	if err == nil && r.opt.Network != nil {`, `	if err != nil && r.opt.Network != nil {`, "./core/app", "TestHeededAsItStarts"},

@@ -92,7 +92,7 @@ var tasks = []Guard{
 	{"money: a result gives back what was reserved", "core/task/fold.go", `	f.release(e, c)
 	r := &CallResult`, `	r := &CallResult`, "./core/broker", "TestReservationsAreGivenBack"},
 	{"money: turned off is off", "core/task/calls.go", `	if c.Spends && !f.Rights[app].Allowed(permission.Money) {`, `	if c.Spends && f.Paused {`, "./core/broker", "TestMoneyTurnedOff"},
-	{"money: no more than was approved", "core/broker/call.go", `		said.SpentCents.Sign() >= 0 && said.SpentCents.Cmp(fl.Call.Cost) <= 0 {`, `		said.SpentCents.Sign() >= 0 {`, "./core/broker", "TestSpentCents"},
+	{"money: no more than was approved", "core/broker/call.go", `spent.Sign() >= 0 && spent.Cmp(fl.Call.Cost) <= 0 {`, `spent.Sign() >= 0 {`, "./core/broker", "TestSpentCents"},
 	{"money: no cost below 0", "core/broker/money.go", `	if err != nil || c.Sign() < 0 {`, `	if err != nil {`, "./core/broker", "TestBrokerRefusals"},
 	{"calls: a denied one never runs", "core/task/calls.go", `	case asked && a.State == approval.Denied:`, `	case asked && a.State == approval.Denied && t.full:`, "./core/broker", "TestDeniedCallNeverRuns"},
 	{"calls: only a task's own tools", "core/task/calls.go", `		if !slices.Contains(e.Tools, c.Tool) {`, `		if c.Tool == "" {`, "./core/broker", "TestBrokerRefusals|TestTwentyMegabytes"},
@@ -108,7 +108,9 @@ var tasks = []Guard{
 	}
 `, ``, "./core/broker", "TestBrokerRefusals"},
 	{"calls: the vault stays out of outputs", "core/broker/call.go", `	if r.Output = d.opt.Vault.RedactJSON(oneLine(r.Output)); len`, `	if r.Output = oneLine(r.Output); len`, "./core/broker", "TestVaultStaysOutOfResults"},
-	{"calls: the vault stays out of errors", "core/broker/call.go", `		return task.CallResult{Error: short(d.opt.Vault.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD")))}`, `		return task.CallResult{Error: short(strings.ToValidUTF8(err.Error(), "\uFFFD"))}`, "./core/broker", "TestVaultStaysOutOfResults"},
+	{"calls: the vault stays out of errors", "core/broker/call.go", `	return short(d.opt.Vault.Redact(strings.ToValidUTF8(s, "\uFFFD")))`, `	return short(strings.ToValidUTF8(s, "\uFFFD"))`, "./core/broker", "TestVaultStaysOutOfResults"},
+	{"calls: work whose output is lost counts as spent", "core/broker/call.go", `		if errors.Is(err, tool.ErrUntaken) {`, `		if false {`, "./core/broker", "TestToolFailures"},
+	{"calls: the owner hears what cut a call off", "core/task/end.go", `			cut = "in its app, since " + why`, ``, "./core/broker", "TestLostCallSaysWhy"},
 	{"canary: one in a call is found", "core/broker/call.go", `	if d.trapped(ctx, body) {`, `	if false && d.trapped(ctx, body) {`, "./core/broker", "TestCanaryUndoesTheTask"},
 	{"canary: one split over two fields is found", "core/broker/canary.go", `		for _, part := range []string{k[:h], k[len(k)-h:]} {`, `		for _, part := range []string{k, k[:h] + k[h:]} {`, "./core/broker", "TestCanaryUndoesTheTask"},
 	{"canary: one split over many fields is found", "core/broker/canary.go", `			joined.WriteString(s)

@@ -127,10 +127,13 @@ export class Wire {
 
   async #answer({ id, method, params }) {
     let answer;
+    let done = false; // whether its work is, so that only what it gave back is wrong
     try {
-      answer = answered(id, await this.#methods[method](params));
+      const result = await this.#methods[method](params);
+      done = true;
+      answer = answered(id, result);
     } catch (thrown) {
-      answer = line({ jsonrpc: '2.0', id, error: { code: -32000, message: said(thrown).slice(0, 4000), data: kind(thrown) } });
+      answer = line({ jsonrpc: '2.0', id, error: { code: -32000, message: said(thrown).slice(0, 4000), data: { ...kind(thrown), done } } });
     }
     this.#send(answer);
   }
