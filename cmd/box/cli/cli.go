@@ -279,10 +279,11 @@ func (s *session) columns(rows [][]string) error {
 }
 
 // steering are whole sequences that a terminal takes as commands (ECMA-48): control
-// sequences, strings to their end in the line, and the short ones.
+// sequences, strings to their end in the line, and short ones that terminals know. Of
+// what begins none, visible takes the one character out.
 var steering = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]` +
 	`|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\x{9c}\n]*(?:\x07|\x1b\\|\x{9c})` +
-	`|\x1b[ -/]*[0-~]`)
+	`|\x1b(?:[ -/]+[0-~]|[78=>DEHMcn])`)
 
 // visible takes out what would steer the terminal: titles and steps are texts of
 // tasks.

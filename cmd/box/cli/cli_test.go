@@ -215,7 +215,8 @@ func TestTextOfTasksSteersNoTerminal(t *testing.T) {
 		"\x1b]0;title\x07a \x1b]8;;http://x/\x1b\\link\x1b]8;;\x1b\\ b": "a link b",
 		"\x1b(Ba\x1bMb\x1b7c\x1bPq#0\x1b\\d":                            "abcd",
 		"an unfinished \x1b":                                            "an unfinished  ",
-		"an unfinished \x1b[3":                                          "an unfinished 3", // as the short sequence ESC [
+		"an unfinished \x1b[3":                                          "an unfinished  [3",
+		"none \x1bworker":                                               "none  worker",
 		"[31m and ]0; that nothing begins":                              "[31m and ]0; that nothing begins",
 	} {
 		if got := visible(text); got != want {
