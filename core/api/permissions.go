@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"gurtos/core/app"
 	"gurtos/core/budget"
@@ -79,7 +80,7 @@ func (s *Server) setPermissions(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := known(d, was, body); err != nil {
+	if err := known(d, was, uses[name], body); err != nil {
 		return err
 	}
 	r, err := s.opt.Tasks.SetRights(ctx, name, body, c.caller.name())
@@ -96,14 +97,23 @@ func (s *Server) setPermissions(c *call) error {
 
 // known refuses items that the app has nothing to do with. What else is wrong with the
 // body is for the one who reads it.
-func known(d permission.Declared, was permission.Rights, body []byte) error {
+// A host may be turned off before the app's agents ever reach it; on is only one that is
+// off, or that they used.
+func known(d permission.Declared, was permission.Rights, used map[string]string, body []byte) error {
 	var set map[string]json.RawMessage
 	if json.Unmarshal(body, &set) != nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if item, err := permission.Item(name); err == nil && !d.Knows(item, was) {
+		item, err := permission.Item(name)
+		if err != nil {
+			continue
+		}
+		if !d.Knows(item, was) {
 			return &task.Invalid{Field: shown(name), Sentence: "the app " + d.App + " doesn't declare this key, so it can't read it anyway"}
+		}
+		if strings.HasPrefix(item, "host:") && string(set[name]) == "true" && !was.Off[item] && used[item] == "" {
+			return &task.Invalid{Field: shown(name), Sentence: "this host is not turned off for the app " + d.App + ", and its agents never used it, so there is nothing to turn on"}
 		}
 	}
 	return nil

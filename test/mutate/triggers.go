@@ -80,6 +80,7 @@ var triggers = []Guard{
 	{"permissions: a use is told once an hour", "core/task/rights.go", `since < usedEvery {`, `since < 0 {`, "./core/task", "TestUses"},
 	{"permissions: a key asks each time", "core/app/box.go", `	if err := h.r.opt.Tasks.Allowed(ctx, h.a.name, item, "", ""); err != nil {`, `	if err := h.r.opt.Tasks.Allowed(ctx, "", item, "", ""); err != nil {`, "./test/triggers", "TestPermissionsOfARunningApp"},
 	{"permissions: unknown apps are refused", "core/api/permissions.go", `	} else if uses[name] == nil && was.Off == nil {`, `	} else if uses[name] == nil && was.Off != nil {`, "./core/api", "TestEveryRoute"},
-	{"permissions: keys that nobody declares are refused", "core/api/permissions.go", `err == nil && !d.Knows(item, was) {`, `err != nil && !d.Knows(item, was) {`, "./core/api", "TestEveryRoute"},
+	{"permissions: keys that nobody declares are refused", "core/api/permissions.go", `		if !d.Knows(item, was) {`, `		if false {`, "./core/api", "TestEveryRoute"},
+	{"permissions: a host that was never off or used is not turned on", "core/api/permissions.go", `&& !was.Off[item] && used[item] == "" {`, `&& false {`, "./core/api", "TestEveryRoute"},
 	{"rules: a port is part of what two rules share", "netpolicy/rules/overlap.go", `	if r.port != 0 && o.port != 0 && r.port != o.port {`, `	if r.port != o.port {`, "./netpolicy/rules", "TestOverlaps"},
 }
