@@ -458,6 +458,9 @@ func TestUnknownParameters(t *testing.T) {
 		for query, says := range map[string]string{
 			"?lmit=1": "lmit: " + r.name() + " knows no parameter of this name; it takes ", "?%zz": "not well formed", "?a%0Ab=1": "a\uFFFDb: ",
 		} {
+			if r.Path == "/api/events" {
+				query += "&after=x" // one that is not refused for its name would stream
+			}
 			got := b.do(req{as: screen, method: r.Method, path: path + query})
 			refused := got.status == 400 && strings.Contains(got.body, says)
 			if refused == own {

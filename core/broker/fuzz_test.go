@@ -27,7 +27,8 @@ func FuzzBodies(f *testing.F) {
 		before, _ := b.log.Head()
 		a, err := b.send(t.Context(), id, "POST", path, string(body))
 		if err != nil {
-			t.Fatalf("%s %q: %v", path, body, err)
+			now, _ := b.tasks.Get(t.Context(), id)
+			t.Fatalf("%s %q: %v; the task is %s: %s", path, body, err, now.State, now.Error)
 		}
 		switch a.status {
 		case 200:
