@@ -272,6 +272,7 @@ export class Tasks {
     const r = await this.#run(t, tool, input, key, spends, cost);
     this.#reserve(t.id, -cost);
     this.#line({ type: 'tool.result', task: t.id, key, ok: r.answer.ok, output: r.answer.output, error: r.answer.error, cents: r.cents > 0 ? r.cents : undefined });
+    if (r.alert !== undefined) this.#log.note('alert', { text: this.#around.hide(r.alert) }, t.id);
     t.costCents = plus(t.costCents, r.cents);
     this.#spend(r.cents);
     this.#known.set(`${t.id} ${key}`, { tool: name, input, answer: r.answer });
@@ -312,7 +313,7 @@ export class Tasks {
     return '';
   }
 
-  async #run(t: Task, tool: Tool, input: Json, key: string, spends: boolean, cost: number): Promise<{ answer: CallAnswer; cents: number }> {
+  async #run(t: Task, tool: Tool, input: Json, key: string, spends: boolean, cost: number): Promise<{ answer: CallAnswer; cents: number; alert?: string }> {
     const a = this.#around;
     const ctx = a.ctx({
       key: `${t.id}.${key}`, who: tool.name, task: structuredClone(t), secrets: tool.secrets ?? [],
@@ -320,17 +321,34 @@ export class Tasks {
       log: (text, data) => this.step(t.id, text, data),
       ask: (question, opts) => this.asks(t.id, `${t.id}.tool.${key}.ask.`, 12, question, opts?.purpose),
     });
+    let given: unknown;
+    try {
+      given = await tool.run(structuredClone(input), ctx);
+    } catch (err) {
+      return { answer: failed(a.hide(said(err))), cents: 0 };
+    }
+    const look = `Look it up by ${t.id}.${key}.`;
     let output: any;
     try {
-      const given = await tool.run(structuredClone(input), ctx);
       output = given === undefined ? null : JSON.parse(JSON.stringify(given));
     } catch (err) {
-      return { answer: { ok: false, error: [...a.hide(said(err))].slice(0, 4000).join('') }, cents: 0 };
+      const answer = failed(a.hide(said(err)));
+      if (cost === 0) return { answer, cents: 0 };
+      return { answer, cents: cost, alert: `A call of ${tool.name} for up to ${dollars(cost)} did its work, and what it gave back can't be taken. All of it counts as spent: l${look.slice(1)}` };
     }
-    const spent = output !== null && typeof output === 'object' ? output.spentCents : undefined;
-    const cents = spends && typeof spent === 'number' && spent >= 0 && spent <= cost ? spent : cost;
-    return { answer: { ok: true, output: hideIn(output, a.hide) }, cents };
+    const answer: CallAnswer = { ok: true, output: hideIn(output, a.hide) };
+    const spent = spends && output !== null && typeof output === 'object' ? output.spentCents : undefined;
+    if (spent === undefined) return { answer, cents: cost };
+    if (typeof spent === 'number' && spent >= 0 && spent <= cost) return { answer, cents: spent };
+    const raw = [...JSON.stringify(spent)];
+    const brief = raw.length > 40 ? `${raw.slice(0, 40).join('')}…` : raw.join('');
+    return { answer, cents: cost, alert: `A call of ${tool.name} gave back the spentCents ${brief}, and a number from 0 to its cost of ${cost} is needed: the cost counts as spent. ${look}` };
   }
+}
+
+/** The answer of a call that failed, as long as the log takes it. */
+function failed(why: string): CallAnswer {
+  return { ok: false, error: [...why].slice(0, 4000).join('') };
 }
 
 function price(cents: unknown): number {
