@@ -409,6 +409,10 @@ var tricks = []trick{
 		reaches(80, "you reached", "PROXY UNKNOWN\r\n"+asking(evil)),
 		reaches(80, "you reached", "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x22\x00\x01\x00\x50"+asking(evil)),
 		reaches(80, "you reached", "\r\n\r\n\x00\r", "\nQUIT\n\x20\x00\x00\x00"+asking(evil)),
+		// A server of HTTP alone closes before it has read what is behind; who takes such heads reads on.
+		reaches(echoes, evil, "PROXY TCP4 192.0.2.1 192.0.2.34 1 80\r\n"+asking(evil)),
+		reaches(echoes, evil, "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x22\x00\x01\x00\x50"+asking(evil)),
+		reaches(echoes, evil, "\r\n\r\n\x00\r", "\nQUIT\n\x20\x00\x00\x00"+asking(evil)),
 	), each(reaches(echoes, "PROXYING is allowed\r\n", "PROXYING is allowed\r\n"), reaches(echoes, "\r\n\r\n\x00\r\nQUIET\n", "\r\n\r\n\x00\r\nQUIET\n"))},
 	{"a warning before the hello", warned, each(reaches(echoes, "\x15\x02evening\n", "\x15\x02evening\n"), reaches(echoes, "\x17\x03\x07good\n", "\x17\x03\x07good\n"), handshake(443, func() *tls.Config {
 		return &tls.Config{ServerName: "example.com", InsecureSkipVerify: true} //nolint:gosec // whom it reaches is what counts
